@@ -3,7 +3,7 @@
 Asynchronous against synchronous training with the same step, so that a round gains both the same. They
 run in the simulated world: times are those of the links and machines below, whatever this machine is.
 
-Run it: python examples/straggler.py [straggler.png]
+Run it: python examples/straggler.py [straggler.svg]
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def train(algorithm: str) -> Result:
     return federate(job).result
 
 
-def main(figure: str = "straggler.png") -> None:
+def main(figure: str = "straggler.svg") -> None:
     results = {"asynchronous": train("vfb2-sgd"), "synchronous": train("vfb-sgd")}
     for name, result in results.items():
         print(

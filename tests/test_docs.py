@@ -9,8 +9,10 @@ import re
 import shlex
 import sys
 import tomllib
+from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -20,16 +22,18 @@ from tests.test_layers import RANK, RUN_RANK
 import colonnade
 import colonnade_bench
 from colonnade.cli import main
-from colonnade.deploy.contract import check_terms, read_terms
-from colonnade.deploy.policy import check_training
+from colonnade.deploy.models.stored_shares import Manifest
+from colonnade.deploy.policy.policy import check_training
 from colonnade.deploy.settings import Settings, read_settings
-from colonnade.deploy.shares import Manifest
-from colonnade.deploy.terms import Terms
+from colonnade.deploy.terms.contract import check_terms, read_terms
+from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import JobError
 from colonnade.job import Job, Section, read_job, refuse_unknown
+from colonnade.job.files import GONE
 from colonnade.job.presets import PRESETS
-from colonnade.run.kept import RunManifest
+from colonnade.job.vocabulary import for_run, for_train
 from colonnade.run.resolve import compose
+from colonnade.run.run_shares import RunManifest
 from colonnade.shares import ShareManifest
 from colonnade_bench.czofo.cases import CASES, cases_of
 
@@ -95,6 +99,8 @@ def test_examples_in_python_do_what_they_show(
 
 @every_page
 def test_modules_that_are_named_exist(page: Path) -> None:
+    if page == CHANGELOG:
+        return
     for name in re.findall(r"`colonnade\.([\w.]+)`", TEXTS[page]):
         module, _, attribute = f"colonnade.{name}".rpartition(".")
         try:
@@ -167,7 +173,7 @@ def check_bench(words: list[str]) -> None:
             assert set(cases) <= {case.name for case in cases_of(part, quick=False)}, words
 
 
-def jobs(page: Path) -> list[dict[str, object]]:
+def jobs(page: Path) -> list[dict[str, Any]]:
     found = []
     for block in code(page):
         try:
@@ -178,6 +184,7 @@ def jobs(page: Path) -> list[dict[str, object]]:
     return found
 
 
+Reader = Callable[[dict[str, Any], str], dict[str, Any]]
 KINDS: tuple[type[Section], ...] = (Job, Terms, Settings)
 
 
@@ -199,9 +206,14 @@ def test_keys_of_jobs_and_settings_exist(page: Path) -> None:
     """Every block that is TOML is a part of a job, of a job between companies, or of a party's settings."""
     for plain in jobs(page):
         complaints = []
-        for kind in KINDS:
+        words: tuple[tuple[type[Section], Reader], ...] = (
+            (Job, for_run),
+            (Terms, for_train),
+            (Settings, lambda plain, where: plain),
+        )
+        for kind, read in words:
             try:
-                refuse_unknown(plain, kind, page.name)
+                refuse_unknown(read(plain, page.name), kind, page.name)
             except JobError as error:
                 complaints.append(str(error))
         assert len(complaints) < len(KINDS), complaints
@@ -216,6 +228,9 @@ def test_keys_in_the_text_exist(page: Path) -> None:
     for kind in KINDS:
         for section, names in {**keys(kind), "": set(kind.__struct_fields__)}.items():
             sections.setdefault(section, set()).update(names)
+    for section, _, key in (gone.partition(".") for gone in GONE):
+        sections[section].add(key)
+    sections["data"].add("validation_fraction")
     for section, key in re.findall(r"`(\w+)\.(\w+)(?: = [^`]*)?`", TEXTS[page]):
         assert section not in sections or key in {"py", *sections[section]}, f"{section}.{key}"
     for key in re.findall(r"`([a-z_]{3,}) = [^`]+`", TEXTS[page]):
@@ -252,6 +267,30 @@ def test_the_map_has_every_part_in_the_order_of_the_layers() -> None:
         named = [word.rstrip("/") for line in lines for word in line.split()]
         assert sorted(named) == sorted(ranks)
         assert [ranks[name] for name in named] == sorted(ranks[name] for name in named)
+
+
+@pytest.mark.parametrize("part", ["data", "deploy"])
+def test_the_trees_of_the_map_have_every_file(part: str) -> None:
+    """A line for every sub-package and file, and none for one that is not there."""
+    text = (
+        TEXTS[ROOT / "docs" / "architecture.md"].partition(f"What lies in `{part}/`")[2].partition("## ")[0]
+    )
+    named, folder = [], ""
+    for indent, name in re.findall(r"^( {4}(?: {2})?)([\w/]+(?:\.py|/)) ", text, re.M):
+        if len(indent) == 4 and name.endswith("/"):
+            folder = name
+        else:
+            named.append(name if len(indent) == 4 else folder + name)
+    there = [path for path in SOURCE if path.startswith(f"{part}/") and not path.endswith("__init__.py")]
+    assert sorted(named) == sorted(there)
+
+
+def test_paths_of_the_architecture_exist() -> None:
+    """Also those that stand in a block, without quotes."""
+    for name in re.findall(
+        r"(?<![\w/.])((?:\w+/)+\w+\.(?:py|c))\b", TEXTS[ROOT / "docs" / "architecture.md"]
+    ):
+        assert (ROOT / name).exists() or any(f"/{path}".endswith(f"/{name}") for path in SOURCE), name
 
 
 def test_files_that_a_change_touches_exist() -> None:

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 import colonnade
+from colonnade.losses import LOSSES
 
 ROOT = Path(colonnade.__file__).parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "arrays", "lean"),
-    ("job", "messages", "disk", "plain"),
-    ("losses", "regularizers", "result", "search", "test_scores", "timeline", "findings"),
+    ("losses",),
+    ("job", "messages", "disk", "plain", "state"),
+    ("regularizers", "result", "search", "test_scores", "timeline", "findings"),
     ("metrics", "data", "shares", "records"),
     ("models", "trees"),
     ("optim",),
@@ -41,21 +43,47 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("resolve",),
     ("party",),
     ("world",),
-    ("weigh",),
-    ("worker",),
-    ("weigher",),
+    ("woe_party",),
+    ("party_process",),
+    ("woe_process",),
     ("garbage",),
-    ("nursery",),
+    ("fork_server",),
     ("inprocess", "processes", "faulty"),
     ("mpi",),
-    ("evidence", "gathered"),
+    ("woe", "gather_result"),
     ("launch",),
     ("federate",),
-    ("space", "held_back"),
+    ("search_space", "held_back"),
     ("tune",),
-    ("kept",),
+    ("run_shares",),
     ("offline", "examine"),
 )
+# the sub-packages of `data` and `deploy`, and the files beside them, each a layer
+STREETS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "data": (
+        ("table", "problems"),
+        ("read",),
+        ("prepare",),
+        ("datasets", "large"),
+        ("split",),
+    ),
+    "deploy": (
+        ("settings", "tokens"),
+        ("terms",),
+        ("rows",),
+        ("books",),
+        ("models",),
+        ("policy",),
+        ("session",),
+        ("process",),
+        ("programs",),
+        ("negotiate",),
+        ("runs",),
+        ("daemon",),
+        ("http",),
+        ("main",),
+    ),
+}
 RUN_RANK = {name: rank for rank, layer in enumerate(RUN_LAYERS) for name in layer}
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
@@ -107,6 +135,32 @@ def test_within_run_a_module_imports_only_from_those_above_it(path: Path) -> Non
     assert not below, f"{path.stem} is above or beside {sorted(below)} and must not import it"
 
 
+@pytest.mark.parametrize("part", STREETS)
+def test_sub_packages_import_only_from_those_above_them(part: str) -> None:
+    ranks = {name: rank for rank, layer in enumerate(STREETS[part]) for name in layer}
+    folder = ROOT / part
+    for path in sorted(folder.rglob("*.py")):
+        street = path.relative_to(folder).with_suffix("").parts[0]
+        if street == "__init__":
+            continue
+        assert street in ranks, f"{part}/{street} has no layer yet: give it one in STREETS"
+        found = {name.split(".")[2] for name in imports(path) if name.startswith(f"colonnade.{part}.")}
+        below = {other for other in found - {street} if ranks[other] >= ranks[street]}
+        assert not below, (
+            f"{path.relative_to(ROOT)} is above or beside {sorted(below)} and must not import it"
+        )
+
+
+@pytest.mark.parametrize("part", ["data", "deploy", "net"])
+def test_no_two_packages_know_each_other(part: str) -> None:
+    """Files beside sub-packages are what these share, and know none of them, but for the program itself."""
+    below = {path.parent.name for path in (ROOT / part).glob("*/__init__.py")}
+    for path in (ROOT / part).glob("*.py"):
+        dotted = f"colonnade.{part.replace('/', '.')}."
+        found = {name.removeprefix(dotted).split(".")[0] for name in imports(path) if name.startswith(dotted)}
+        assert not found & below or path == ROOT / "deploy/main.py", f"{path.name}: {sorted(found & below)}"
+
+
 def test_nobody_outside_the_records_asks_which_conversation_it_has() -> None:
     names = {"backward", "pull", "kernel", "gram", "cascade", "exchange", "boost"}
     for path in MODULES:
@@ -118,6 +172,18 @@ def test_nobody_outside_the_records_asks_which_conversation_it_has() -> None:
                 assert not words & names, f"{path.relative_to(ROOT)}:{node.lineno}"
             if isinstance(node, ast.MatchValue) and isinstance(node.value, ast.Constant):
                 assert node.value.value not in names, f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
+def test_nobody_outside_the_losses_asks_which_loss_it_has() -> None:
+    names = set(LOSSES)
+    for path in MODULES:
+        if part_of(path) == "losses":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Compare() | ast.MatchValue() | ast.Subscript():
+                    words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
+                    assert not words & names, f"{path.relative_to(ROOT)}:{node.lineno}"
 
 
 def test_every_part_of_the_package_has_exactly_one_layer() -> None:

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from tests.oracles.sgd import BOUNDED_LOSSES, SCALAR_LOSSES
 
 from colonnade.arrays import Floats
-from colonnade.losses import LOSSES, Loss, SmoothHinge
+from colonnade.errors import JobError
+from colonnade.job import job_from
+from colonnade.losses import LOSSES, Loss, SmoothHinge, UsualLoss, Weighted
 from colonnade.regularizers import REGULARIZERS, Regularizer
 
 every_loss = pytest.mark.parametrize("loss", SCALAR_LOSSES.values(), ids=SCALAR_LOSSES.keys())
@@ -88,7 +90,7 @@ def test_bend_is_the_second_derivative_times_u(loss: Loss, seed: int, classes: i
     numerical = (loss.dz(z + h * u, y) - loss.dz(z - h * u, y)) / (2 * h)
     bent = loss.bend(loss.dz(z, y), u)
     smooth = np.ones(bent.shape, dtype=bool)
-    if loss.name == "smooth_hinge":
+    if not loss.always_curved:
         smooth = np.minimum(np.abs(y * z), np.abs(1 - y * z)) > 1e-4  # not at a kink
     np.testing.assert_allclose(bent[smooth], numerical[smooth], atol=1e-7)
 
@@ -137,6 +139,111 @@ def test_softmax_of_huge_scores_neither_overflows_nor_warns() -> None:
     assert loss.curvature(theta).tolist() == [0, 0, 0]
 
 
+# -- what a loss answers ------------------------------------------------------------------------------
+
+any_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+
+
+def scores_and_labels(loss: Loss) -> tuple[Floats, Floats]:
+    """A grid of scores, each with a label that the loss takes."""
+    z = np.linspace(-6, 6, 241)
+    if loss.task == "multiclass":
+        return np.column_stack([z, -z, z**2 / 6]), np.arange(241.0) % 3
+    signs = np.where(np.arange(241) % 2, 1.0, -1.0)
+    return z, signs if loss.task == "binary" else 1.5 + signs
+
+
+@any_loss
+def test_a_loss_is_always_curved_if_no_score_has_a_second_derivative_of_zero(loss: Loss) -> None:
+    z, y = scores_and_labels(loss)
+    second = loss.second(loss.dz(z, y), y)
+    assert second.shape == z.shape
+    assert (second >= 0).all()
+    assert loss.always_curved == bool((second > 0).all())
+
+
+@any_loss
+def test_second_is_the_derivative_of_each_dz_by_its_own_score(loss: Loss) -> None:
+    z, y = scores_and_labels(loss)
+    h, found = 1e-6, loss.second(loss.dz(z, y), y)
+    for k in range(z.shape[1] if z.ndim == 2 else 1):
+        e = h * (np.eye(z.shape[1])[k] if z.ndim == 2 else 1.0)
+        slopes = ((loss.dz(z + e, y) - loss.dz(z - e, y)) / (2 * h)).reshape(len(z), -1)[:, k]
+        smooth = np.ones(len(z), dtype=bool)
+        if not loss.always_curved:
+            smooth = np.minimum(np.abs(y * z), np.abs(1 - y * z)) > 1e-4  # not at a kink
+        np.testing.assert_allclose(found.reshape(len(z), -1)[smooth, k], slopes[smooth], rtol=1e-6, atol=1e-7)
+
+
+@any_loss
+def test_a_loss_needs_labels_beside_theta_if_it_says_so(loss: Loss) -> None:
+    z, y = scores_and_labels(loss)
+    theta = loss.dz(z, y)
+    if loss.curved_by_theta:
+        np.testing.assert_array_equal(loss.bend(theta, z), loss.bend(theta, z, y))
+    else:
+        with pytest.raises(TypeError, match="needs the labels"):
+            loss.bend(theta, z)
+
+
+@any_loss
+def test_a_loss_takes_labels_of_its_range_alone(loss: Loss) -> None:
+    least = {None: [True, True, True], ">= 0": [False, True, True], "> 0": [False, False, True]}
+    assert loss.admits(np.array([-1.0, 0.0, 1.0])).tolist() == least[loss.label_range]
+    assert not loss.counts or loss.label_range == ">= 0"
+
+
+@any_loss
+def test_a_loss_is_the_same_in_any_unit_if_it_says_so(loss: Loss) -> None:
+    z, y = scores_and_labels(loss)
+    as_squares = loss.task == "regression" and np.allclose(loss.value(3 * z, 3 * y), 9 * loss.value(z, y))
+    assert loss.any_unit == as_squares
+
+
+@any_loss
+def test_a_score_through_the_link_is_what_fits_a_mean_label_best(loss: Loss) -> None:
+    if loss.link in (None, "softmax"):
+        return
+    mean = 0.3 if loss.task == "binary" else 1.7
+    odds = (1 + mean) / abs(1 - mean)  # of classes alone
+    z = np.full(2, {"identity": mean, "log": np.log(mean), "logit": np.log(odds)}[loss.link])
+    if loss.task == "binary":
+        slope = np.average(loss.dz(z, np.array([1.0, -1.0])), weights=[(1 + mean) / 2, (1 - mean) / 2])
+    else:
+        slope = loss.dz(z, np.array([mean - 0.5, mean + 0.5])).mean()
+    assert slope == pytest.approx(0, abs=1e-12)
+
+
+def test_probabilities_are_those_of_the_logistic_loss_and_softmax() -> None:
+    assert [name for name, loss in LOSSES.items() if loss.has_probabilities] == ["logistic", "softmax"]
+
+
+@any_loss
+def test_a_weighted_loss_gives_the_answers_of_its_own(loss: Loss) -> None:
+    weighted = Weighted(loss, 1.0)
+    for name in ("task", "link", "has_probabilities", "label_range", "counts", "any_unit", "theta_tells"):
+        assert getattr(weighted, name) == getattr(loss, name)
+    assert not weighted.curved_by_theta
+    assert weighted.shared_form is None
+
+
+def test_an_unknown_loss_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(JobError, match=r"^loss: 'cubed' is not one of 'logistic', 'squared', .*'gamma'$"):
+        _ = LOSSES["cubed"]
+    data = {"train": "a9a", "parties": 2}
+    with pytest.raises(JobError, match=r"^job: train.loss: 'cubed' is not one of 'logistic', 'squared',"):
+        job_from({"algorithm": "lbfgs", "data": data, "train": {"loss": "cubed"}})
+
+
+def test_a_loss_without_a_form_for_tensors_is_refused_and_not_replaced() -> None:
+    class Bare(SmoothHinge):
+        name = "bare"
+        in_torch = UsualLoss.in_torch
+
+    with pytest.raises(JobError, match=r"train\.loss = 'bare': networks cannot train it"):
+        Bare().in_torch(None, np.zeros(1), np.ones(1))
+
+
 # -- binary losses ----------------------------------------------------------------------------------
 
 
@@ -149,12 +256,12 @@ def test_a_binary_loss_sees_only_the_margin(loss: Loss, z: float) -> None:
 
 
 @binary_loss
-def test_theta_of_a_binary_loss_points_against_the_label_and_stays_below_one(loss: Loss) -> None:
+def test_theta_of_a_binary_loss_points_against_the_label_and_is_smaller_where_it_is_right(loss: Loss) -> None:
     z = np.linspace(-50, 50, 1001)
     for y in (1.0, -1.0):
         theta = loss.dz(z, np.full_like(z, y))
         assert (theta * y <= 0).all()
-        assert np.abs(theta).max() <= 1.0
+        assert np.abs(theta[z * y >= 0]).max() <= np.abs(theta[z * y <= 0]).min()
 
 
 @binary_loss

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections import Counter, deque
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from colonnade.conversations.cascade.answer_order import Turns
 from colonnade.conversations.legs import LegsState
 from colonnade.conversations.linear.block import Delays
 from colonnade.conversations.progress import Progress
@@ -20,7 +22,7 @@ from colonnade.conversations.schedule import Round
 from colonnade.conversations.tickets import TicketsState
 from colonnade.errors import CheckpointError
 from colonnade.optim.lbfgs import LimitedMemory
-from colonnade.plain import fill, pack, unpack
+from colonnade.plain import _MOVED, fill, pack, unpack
 
 PLAIN = st.recursive(
     st.none()
@@ -115,3 +117,17 @@ def test_what_is_not_plain_cannot_be_stored() -> None:
     for value in (Stranger(1), lambda: 1, object()):
         with pytest.raises(TypeError, match="no plain value"):
             pack(value)
+
+
+def test_a_record_of_0_2_is_read_though_its_module_has_another_name_now() -> None:
+    content = pack(Turns({"a": 1}, {"a": 2}, 3, []))
+    assert b"cascade.answer_order:Turns" in content
+    stored = msgspec.msgpack.decode(content)
+    stored[1] = "colonnade.conversations.cascade" + ".waves:Turns"
+    assert unpack(msgspec.msgpack.encode(stored)) == Turns({"a": 1}, {"a": 2}, 3, [])
+
+
+def test_what_lay_elsewhere_in_0_2_lies_where_it_is_looked_for() -> None:
+    for old, new in _MOVED.items():
+        assert importlib.util.find_spec(new) is not None
+        assert importlib.util.find_spec(old) is None

@@ -79,4 +79,4 @@ def test_files_that_need_a_library_exist(path: str) -> None:
 
 
 def test_a_party_s_process_loads_nothing_that_its_plan_does_not_need() -> None:
-    assert loaded_by("import colonnade.run.worker") == set()
+    assert loaded_by("import colonnade.run.party_process") == set()

@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from colonnade.report.figures import COLOURS, MARKERS, STYLE, save
+from colonnade.disk import drafted
 from colonnade_bench.common import Panel
+
+COLOURS = ("#2f6690", "#d1495b", "#3a7d44", "#edae49", "#6c4f77", "#00798c", "#8d6b53", "#555555")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+STYLE: dict[Any, Any] = {"font.size": 10.0}
 
 
 def drawn(panels: Sequence[Panel], title: str, path: Path) -> Path:
@@ -33,7 +38,9 @@ def drawn(panels: Sequence[Panel], title: str, path: Path) -> Path:
             axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
             axes.grid(visible=True, color="#d8d8d8", linewidth=0.8)
             axes.legend(frameon=False, fontsize=8)
-    return save(figure, path)
+        with drafted(path) as draft:
+            figure.savefig(draft, format=path.suffix.lstrip("."), dpi=150)
+    return path
 
 
 def _logarithmic(axes: Axes) -> None:

@@ -147,7 +147,7 @@ def _answer(me: str, folder: str, addresses: Addresses, times: int) -> None:
 @asynccontextmanager
 async def _joined(me: str, folder: str, addresses: Addresses) -> AsyncIterator[Endpoint]:
     """This process as one of the parties."""
-    wire = network_wire("tls", me, addresses, Credentials.load(folder, me, tuple(addresses)), 30.0)
+    wire = network_wire(me, addresses, Credentials.load(folder, me, tuple(addresses)), 30.0)
     net = Endpoint(me, tuple(addresses), wire, RealClock(), run=1)
     try:
         await wire.start()

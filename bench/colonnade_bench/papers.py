@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from colonnade.data.datasets import available
+from colonnade.data.datasets.loading import available
 
 # the data sets of each paper, by their names here
 VFB2 = ("uci-credit", "givemesomecredit", "news20.binary", "webspam")

@@ -15,9 +15,9 @@ import numpy as np
 from scipy.sparse import issparse
 
 from colonnade.arrays import Floats
-from colonnade.data.assign import Assigned, assign, label_holders
-from colonnade.data.labels import Task
-from colonnade.data.split import split_by_count
+from colonnade.data.prepare.labels import Task
+from colonnade.data.split.assign import Assigned, assign, label_holders
+from colonnade.data.split.split import split_by_count
 from colonnade.data.table import Table
 from colonnade.errors import DataError
 from colonnade.job import Data

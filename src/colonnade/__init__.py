@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from colonnade.data.parties import split_columns
+    from colonnade.data.split.parties import split_columns
     from colonnade.errors import ColonnadeError
     from colonnade.estimators import VerticalClassifier, VerticalRegressor
     from colonnade.job import job_from, read_job
@@ -46,7 +46,7 @@ else:
         "job_from": "colonnade.job",
         "read_job": "colonnade.job",
         "read_result": "colonnade.result",
-        "split_columns": "colonnade.data.parties",
+        "split_columns": "colonnade.data.split.parties",
     }
 
     def __getattr__(name):

@@ -1,5 +1,4 @@
 /* Arrays that a compiled function is given, through the buffer protocol: held together, released together. */
-#define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>

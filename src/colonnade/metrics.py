@@ -33,9 +33,11 @@ def _explained(loss: Loss, squared_error: float, deviance: float, y: Floats) -> 
     mean = float(np.average(labels, weights=weight))
     if np.ptp(labels) == 0:
         return {}
-    if loss.name == "squared":
+    if loss.link == "identity":
         return {"r2": 1 - squared_error / float(np.average((labels - mean) ** 2, weights=weight))}
-    return {"d2": 1 - deviance / mean_loss(loss, np.full(len(labels), np.log(mean)), y)}
+    if loss.link == "log":
+        return {"d2": 1 - deviance / mean_loss(loss, np.full(len(labels), np.log(mean)), y)}
+    return {}
 
 
 def auc(z: Floats, positive: NDArray[np.bool_], weight: Floats | None = None) -> float:

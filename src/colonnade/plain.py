@@ -22,6 +22,22 @@ from colonnade.errors import CheckpointError
 
 _LARGEST = 2**63
 _PACKAGE = "colonnade."
+# modules of records in checkpoints of 0.2, and where they lie now
+_MOVED = {
+    f"colonnade.{old}": f"colonnade.{new}"
+    for old, new in {
+        "conversations.blind.desk": "conversations.blind.label_holder",
+        "conversations.blind.room": "conversations.blind.word_size",
+        "conversations.blind.slots": "conversations.blind.fixed_point",
+        "conversations.blind.verbs": "conversations.blind.products",
+        "conversations.cascade.latest": "conversations.cascade.output_table",
+        "conversations.cascade.private": "conversations.cascade.private_replies",
+        "conversations.cascade.steps": "conversations.cascade.first_step",
+        "conversations.cascade.walk": "conversations.cascade.row_order",
+        "conversations.cascade.waves": "conversations.cascade.answer_order",
+        "privacy.labels": "privacy.label_noise",
+    }.items()
+}
 _CONTAINERS: dict[str, type] = {
     "list": list,
     "tuple": tuple,
@@ -147,7 +163,7 @@ def _record(named: str, values: list[Any]) -> Any:
     module, _, name = named.partition(":")
     if not module.startswith(_PACKAGE):
         raise ValueError(f"{named} is no record of this package")
-    kind: Any = importlib.import_module(module)
+    kind: Any = importlib.import_module(_MOVED.get(module, module))
     for part in name.split("."):
         kind = getattr(kind, part)
     if not isinstance(kind, type) or not (names := _names(kind)) or len(names) != len(values):

@@ -11,8 +11,8 @@ from colonnade.models.blackbox import Differentiable, Linear
 from colonnade.optim.deltas import Deltas, DeltasServer
 from colonnade.optim.replies import Head
 from colonnade.privacy.accountant import epsilon_of, multiplier_for
-from colonnade.privacy.labels import NoisyLabels, label_points, randomised
-from colonnade.privacy.paper_epsilon import Observed, claimed_epsilon, claimed_epsilon_of_a_reply
+from colonnade.privacy.label_noise import NoisyLabels, label_points, randomised
+from colonnade_bench.czofo.paper_epsilon import Observed, claimed_epsilon, claimed_epsilon_of_a_reply
 
 ROWS, OUTPUTS, DIRECTIONS, TRIALS = 64, 8, 4, 4000
 

@@ -19,7 +19,7 @@ from colonnade.errors import DataError
 from colonnade.findings import Finding, read_findings, write_findings
 from colonnade.job.presets import PRESETS
 from colonnade.run.federate import Tables, plan_for
-from colonnade.run.gathered import Source
+from colonnade.run.gather_result import Source
 from colonnade.run.world import Launch
 from colonnade.secure.product import Lot
 from colonnade.secure.streams import Stream

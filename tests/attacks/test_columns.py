@@ -18,7 +18,7 @@ from colonnade.attacks.registry import ATTACKS
 from colonnade.conversations.blind.columns import Turn
 from colonnade.findings import Finding
 from colonnade.run.federate import Tables, plan_for
-from colonnade.run.gathered import Source
+from colonnade.run.gather_result import Source
 from colonnade.run.world import Launch
 
 SPACE, EXACT = "columns from the space of scores", "columns from exact scores"

@@ -14,7 +14,7 @@ from colonnade.attacks.split_labels import judge_sides, sides
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import Recovery
 from colonnade.privacy.accountant import multiplier_for
-from colonnade.privacy.labels import keep_probability
+from colonnade.privacy.label_noise import keep_probability
 from colonnade.run.federate import run_tables
 
 CLIENT, ROWS = "party1", 1500

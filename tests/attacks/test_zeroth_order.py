@@ -12,7 +12,7 @@ from tests.oracles.tables import random_job, random_tables
 
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import DIGITS, Probe, Recovery, judge, passive, read_off
-from colonnade.conversations.cascade.walk import Walk, passes_of
+from colonnade.conversations.cascade.row_order import Walk, passes_of
 from colonnade.job import Job
 from colonnade.messages import Embeddings, Reply, Upload
 from colonnade.models.blackbox import Model

@@ -11,7 +11,7 @@ from tests.oracles.sgd import objective as naive_objective
 
 from colonnade.arrays import Floats
 from colonnade.baselines.pooled import fit_pooled, objective, pool
-from colonnade.data.assign import assign
+from colonnade.data.split.assign import assign
 from colonnade.job import Data
 from colonnade.losses import LOSSES
 from colonnade.models.linear import rows_of

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from colonnade.errors import ShareError
-from colonnade.run.faulty import Died, SimulatedDisk, Trouble, session
 from colonnade_bench.faults.cases import CASES, order_of
 from colonnade_bench.faults.daemons import CASES as BETWEEN
 from colonnade_bench.faults.daemons import strike_runs
 from colonnade_bench.faults.kills import CASES as KILLED
 from colonnade_bench.faults.kills import kill_runs
 from colonnade_bench.faults.seeds import Weights, judged, run_seeds, uninterrupted
+from colonnade_bench.faults.simulated import Died, SimulatedDisk, Trouble, session
 
 FEW, MANY = 8, 200
 

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from colonnade.data.datasets import load_dataset
+from colonnade.data.datasets.loading import load_dataset
 from colonnade.job import Data
 from colonnade_bench import papers
 from colonnade_bench.asyrevel import asyrevel

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from colonnade.net.inprocess.simulated import Link
+from colonnade.net.simulated import Link
 from colonnade_bench.common import Bench
 from colonnade_bench.kernel.topologies import RESULTS, SUMS, TRAINING, crossing, figure_4, measure, seconds
 

@@ -89,6 +89,7 @@ def test_a_column_that_looks_like_an_index_may_be_dropped_with_one_line() -> Non
         ("[network]\nspeeds = [1, 2]\n", "network.speeds"),
         ("[network.faults]\ndrop = 0.1\n", "network.faults"),
         ("[network]\nwork_ms = 1.0\n", "network.work_ms"),
+        ('[network]\ntransport = "tls"\n', "network.transport"),
     ],
 )
 def test_a_key_without_effect_is_named_by_a_run_too(lines: str, key: str) -> None:

@@ -12,7 +12,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.parametrize(
-    ("name", "writes"), [("breast_cancer.py", "report.html"), ("straggler.py", "straggler.png")]
+    ("name", "writes"), [("breast_cancer.py", "report.html"), ("straggler.py", "straggler.svg")]
 )
 def test_example(name: str, writes: str, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", str(EXAMPLES / name), writes]

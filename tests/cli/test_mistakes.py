@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from colonnade.cli import main
 from colonnade.cli.train import followed
 from colonnade.credit.scorecard import Scaling
-from colonnade.deploy.session import Event
+from colonnade.deploy.session.session import Event
 from colonnade.disk import drafted
 from colonnade.errors import DataError
 

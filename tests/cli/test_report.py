@@ -31,7 +31,7 @@ def test_one_run_and_two(runs: list[Path], tmp_path: Path) -> None:
     both = tmp_path / "both.html"
     assert report(*map(str, runs), "--out", str(both)).exit_code == 0
     assert "2 runs" in both.read_text()
-    assert report(*map(str, runs), "--out", str(tmp_path / "both.png")).exit_code == 0
+    assert report(*map(str, runs), "--out", str(tmp_path / "both.svg")).exit_code == 0
 
 
 def test_mistakes_are_one_line_and_leave_nothing(runs: list[Path], tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_mistakes_are_one_line_and_leave_nothing(runs: list[Path], tmp_path: Pat
         ([str(tmp_path / "none")], "there is no result.json; `colonnade run"),
         ([str(tmp_path / "odd")], "is no result of this version of Colonnade"),
         ([str(each) for each in runs], "say with --out"),
-        ([str(runs[0]), "--out", str(tmp_path / "x.docx")], "use .html, .png or .svg"),
+        ([str(runs[0]), "--out", str(tmp_path / "x.docx")], "use .html or .svg"),
         ([str(runs[0]), "--out", str(tmp_path / "no" / "x.html")], "there is no folder"),
     ):
         done = report(*words)

@@ -15,8 +15,8 @@ from tests.hostile.peer import Attack, Program, played
 
 from colonnade.arrays import Words
 from colonnade.conversations import align as alignment
-from colonnade.conversations.align import Alignment, AlignTerms, Method, align, crew, layout
-from colonnade.conversations.align.help import Help
+from colonnade.conversations.align import Alignment, AlignTerms, Method, align, compute_pool, layout
+from colonnade.conversations.align.follower_base import Help
 from colonnade.conversations.align.order import twice
 from colonnade.errors import (
     AlignmentError,
@@ -30,7 +30,7 @@ from colonnade.messages import Found, Message, Roster, Transfer, decode, encode
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.frame import DATA, unpack
-from colonnade.net.inprocess.local import LocalHub
+from colonnade.net.local import LocalHub
 from colonnade.net.network import Wire
 from colonnade.net.tapped import TappedWire
 from colonnade.run.party import first_cause
@@ -204,7 +204,7 @@ def test_rules_must_agree() -> None:
 def test_processes_find_what_a_thread_finds(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
     sets, terms = [list(range(60)), list(range(20, 100))], [AlignTerms(method=method)] * 2
     inline = together(sets, terms)
-    monkeypatch.setattr(crew, "ENOUGH", 0)
+    monkeypatch.setattr(compute_pool, "ENOUGH", 0)
     assert [each.digest for each in together(sets, terms)] == [each.digest for each in inline]
 
 
@@ -224,10 +224,10 @@ def kinds(heard: list[bytes]) -> set[type[Message]]:
 
 
 def test_a_worker_that_dies_is_an_error_of_alignment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "ENOUGH", 0)
+    monkeypatch.setattr(compute_pool, "ENOUGH", 0)
 
     async def main() -> None:
-        async with crew.Crew(1) as workers:
+        async with compute_pool.Crew(1) as workers:
             await workers.run(os._exit, 3)
 
     with pytest.raises(AlignmentError, match="a process that compared ids has ended"):

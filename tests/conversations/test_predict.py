@@ -15,7 +15,7 @@ from colonnade.errors import ProtocolError
 from colonnade.messages import Score
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.inprocess.local import LocalHub
+from colonnade.net.local import LocalHub
 from colonnade.secure.masked import MaskedSum
 
 NAMES = ("ant", "bee", "cat")

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from tests.oracles.tables import random_tables, run
 
+from colonnade.conversations.cascade.answer_order import Waves
 from colonnade.conversations.cascade.client import Client
-from colonnade.conversations.cascade.waves import Waves
 from colonnade.conversations.kernel.kernel import KernelConversation
 from colonnade.conversations.linear.joint_questions import StepQuestion
 from colonnade.conversations.linear.lbfgs_joint import Joint

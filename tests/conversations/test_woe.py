@@ -12,13 +12,13 @@ from tests.oracles import woe as oracle
 
 from colonnade.conversations import woe as module
 from colonnade.conversations.woe import Binned, Evidenced, weigh_as_label_holder, weigh_as_party
-from colonnade.data.bins import category_bins, number_bins
+from colonnade.data.prepare.bins import category_bins, number_bins
 from colonnade.errors import ColonnadeError, DataError, ProtocolError
 from colonnade.job import Woe
 from colonnade.messages import Evidence, Message, SealedLabels, Sealing, Tally
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.inprocess.local import LocalHub
+from colonnade.net.local import LocalHub
 from colonnade.run.party import first_cause
 
 TERMS = Woe(bins=6, least=15, cases=5, most=4)

@@ -40,11 +40,11 @@ from colonnade.credit.linear import reasons
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError, ShareError
 from colonnade.job import job_from, read_job
-from colonnade.report.dossier import read_run
+from colonnade.report.facts import read_run
 from colonnade.report.page import page
 from colonnade.run.federate import read, weigh_columns_of
-from colonnade.run.kept import KeptModel
 from colonnade.run.resolve import compose
+from colonnade.run.run_shares import KeptModel
 
 rng = np.random.default_rng(3)
 Z = rng.normal(size=500).round(2)

@@ -17,10 +17,10 @@ from colonnade.credit.boosting import trees_to_sklearn
 from colonnade.credit.export import tree_features
 from colonnade.credit.linear import reasons
 from colonnade.credit.trees import TreeModel
-from colonnade.data.files import load
+from colonnade.data.read.files import load
 from colonnade.data.table import RawTable
-from colonnade.report.dossier import read_run
-from colonnade.run.kept import KeptModel
+from colonnade.report.facts import read_run
+from colonnade.run.run_shares import KeptModel
 from colonnade.trees.tree import Forest, Splits
 
 JOB = """

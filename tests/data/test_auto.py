@@ -16,7 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
 from colonnade import VerticalRegressor
 from colonnade.arrays import Floats
-from colonnade.data.prepare import Preparation
+from colonnade.data.prepare.prepare import Preparation
 from colonnade.data.table import RawTable
 
 numbers = arrays(np.float64, st.tuples(st.integers(4, 15), st.integers(1, 4)), elements=st.integers(-20, 20))

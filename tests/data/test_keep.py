@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from tests.oracles.tables import random_job, random_tables
 
-from colonnade.data.assign import as_they_are
-from colonnade.data.party_data import PartyData, Recipe
-from colonnade.data.prepare import Preparation
+from colonnade.data.prepare.party_data import PartyData, Recipe
+from colonnade.data.prepare.prepare import Preparation
+from colonnade.data.split.assign import as_they_are
 from colonnade.data.table import RawTable
 from colonnade.run.resolve import compose
 

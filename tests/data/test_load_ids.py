@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from colonnade.data.files import load_ids
+from colonnade.data.read.files import load_ids
 from colonnade.errors import DataError
 
 

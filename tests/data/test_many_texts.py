@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colonnade.data.files import load
-from colonnade.data.learn import widths
+from colonnade.data.prepare.learn import widths
+from colonnade.data.read.files import load
 from colonnade.data.table import RawTable
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

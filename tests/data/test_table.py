@@ -20,7 +20,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array
 from sklearn.datasets import dump_svmlight_file
 
-from colonnade.data.files import load
+from colonnade.data.read.files import load
 from colonnade.data.table import RawTable, Table, numbers_of
 from colonnade.errors import DataError
 

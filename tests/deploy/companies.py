@@ -15,11 +15,11 @@ import numpy as np
 from tests.deploy.consortium import Consortium, people, write_csv
 from tests.patience import PATIENCE_S, until
 
-from colonnade.deploy.contract import check_terms
-from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.journal import Comparison, Decision, read_journal
+from colonnade.deploy.books.journal import Comparison, Decision, read_journal
+from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.settings import read_settings
-from colonnade.deploy.terms import Terms
+from colonnade.deploy.terms.contract import check_terms
+from colonnade.deploy.terms.terms import Terms
 
 NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
 NAMES = ("bank", "shop", "telecom")

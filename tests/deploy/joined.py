@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from colonnade.baselines.pooled import fit_pooled, pool
 from colonnade.conversations.pooling import free_columns
-from colonnade.data.files import load
-from colonnade.data.labels import Labels
-from colonnade.data.prepare import Preparation
+from colonnade.data.prepare.labels import Labels
+from colonnade.data.prepare.prepare import Preparation
+from colonnade.data.read.files import load
 from colonnade.data.table import Table
-from colonnade.deploy.rows import digests, split_rows
-from colonnade.deploy.terms import Terms
+from colonnade.deploy.rows.rows import digests, split_rows
+from colonnade.deploy.terms.terms import Terms
 from colonnade.losses import LOSSES
 from colonnade.regularizers import REGULARIZERS, Penalty
 

@@ -13,9 +13,9 @@ import pytest
 from tests.deploy.companies import comparisons, job, lay_out, running, settle, settled
 from tests.patience import until
 
-from colonnade.deploy import shares
-from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.workshop import WorkerSession
+from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.models import stored_shares
+from colonnade.deploy.process.worker_process import WorkerSession
 from colonnade.errors import ColonnadeError
 
 
@@ -39,7 +39,7 @@ def test_a_training_apart_is_the_same_training_and_a_killed_one_ends_by_name(tmp
             manifest = await daemons["bank"].train(terms, lambda event: events.append(event.what))
             assert {"aligned", "training"} <= set(events)
             assert manifest.metrics["train_loss"] < 0.69
-            held = [shares.load(daemon.serving.models, manifest.model) for daemon in daemons.values()]
+            held = [stored_shares.load(daemon.serving.models, manifest.model) for daemon in daemons.values()]
             assert all(np.isfinite(share.arrays["w"]).all() for share in held)
             for daemon in daemons.values():
                 await settled(daemon)
@@ -66,7 +66,7 @@ def test_a_process_that_ends_without_a_word_is_told_apart(
 ) -> None:
     """Its status says that all was well, and there is no model: that is an error, which names the run."""
     consortium = lay_out(tmp_path, ("bank", "shop"))
-    monkeypatch.setattr("colonnade.deploy.workshop.sys.executable", shutil.which("true"))
+    monkeypatch.setattr("colonnade.deploy.process.worker_process.sys.executable", shutil.which("true"))
 
     async def main() -> str:
         async with running(consortium, apart=True) as daemons:

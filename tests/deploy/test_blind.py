@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from tests.deploy.companies import NAMES, job, lay_out, settled, together
 from tests.deploy.joined import ids_of
-from tests.deploy.test_runs import scores_of
+from tests.deploy.runs.test_runs import scores_of
 
-from colonnade.deploy import shares
-from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.models import stored_shares
 from colonnade.errors import JobError, Refused
 
 STRICT = 'accept = ["scores"]\nmin_rows = 20\n'
@@ -39,7 +39,7 @@ def test_blind_runs_train_store_and_score_where_clear_labels_are_refused(tmp_pat
     kept, never = trained_and_asked(tmp_path / "never", {"labels": "blind", "reveal": "never"})
     assert kept.metrics["validation_auc"] == pytest.approx(manifest.metrics["validation_auc"], abs=0.01)
     assert np.corrcoef(never, blind)[0, 1] > 0.999  # other terms, and so another split of the rows
-    share = shares.load(tmp_path / "never" / "shop" / "runs" / "models", "repaid")
+    share = stored_shares.load(tmp_path / "never" / "shop" / "runs" / "models", "repaid")
     assert "w" not in share.arrays
     with pytest.raises(Refused, match="leaks 'labels'"):
         trained_and_asked(tmp_path / "clear", {"labels": "clear"})
@@ -70,7 +70,7 @@ def test_a_neutral_party_without_columns_deals_for_all(tmp_path: Path, secure: d
     manifest, found = together(consortium, program)
     assert manifest.metrics["test_auc"] > 0.8
     assert len(found["rows"]) == 20
-    held = shares.load(tmp_path / "notary" / "runs" / "models", "repaid")
+    held = stored_shares.load(tmp_path / "notary" / "runs" / "models", "repaid")
     assert held.manifest.columns == []
     assert all(not array.size for array in held.arrays.values())
 

@@ -17,13 +17,15 @@ from tests.deploy.companies import NAMES, job, lay_out, settled, together
 from tests.deploy.joined import ids_of
 
 from colonnade.cli import main
-from colonnade.data.files import load
-from colonnade.deploy import commands, control, export, models, shares
-from colonnade.deploy.agreement import Agreement
-from colonnade.deploy.contract import Contract
-from colonnade.deploy.daemon import Daemon
+from colonnade.data.read.files import load
+from colonnade.deploy.daemon import commands, control
+from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.models import export, stored_shares
+from colonnade.deploy.models import party_models as models
+from colonnade.deploy.negotiate.agreement import Agreement
 from colonnade.deploy.settings import read_settings
-from colonnade.deploy.terms import Proposal
+from colonnade.deploy.terms.contract import Contract
+from colonnade.deploy.terms.terms import Proposal
 from colonnade.errors import ColonnadeError, ModelError, Refused
 from colonnade.job import with_defaults
 from colonnade.job.presets import PRESETS
@@ -47,7 +49,7 @@ async def trained_and_scored(
 def outputs_at(root: Path, name: str, wanted: list[str]) -> Any:
     """What a party's stored model makes of its own columns, computed from its files alone."""
     settings = read_settings(root / name / "party.toml")
-    share = shares.load(root / name / "runs" / "models", "repaid")
+    share = stored_shares.load(root / name / "runs" / "models", "repaid")
     raw = load(root / name / "applicants.csv", id="id")
     assert raw.ids is not None
     place = {each: k for k, each in enumerate(raw.ids)}
@@ -60,7 +62,7 @@ def joined_scores(root: Path) -> Any:
     """F0 of all outputs side by side, where one process reads all folders."""
     wanted = ids_of(root / "bank" / "applicants.csv", "id")[:20]
     C = np.concatenate([outputs_at(root, name, wanted) for name in NAMES], axis=1)
-    share = shares.load(root / "bank" / "runs" / "models", "repaid")
+    share = stored_shares.load(root / "bank" / "runs" / "models", "repaid")
     terms, settings = share.manifest.terms, read_settings(root / "bank" / "party.toml")
     plan = Contract.of(terms).plan("bank", 1, 100)
     head = models.head_model(settings, terms, plan, 1)
@@ -85,7 +87,7 @@ def test_linear_models_train_and_score(tmp_path: Path, algorithm: str, more: dic
     assert manifest.metrics["validation_auc"] > 0.8
     assert np.allclose([row["score"] for row in rows], joined_scores(tmp_path), atol=1e-5)
     for name in NAMES:
-        share = shares.load(tmp_path / name / "runs" / "models", "repaid")
+        share = stored_shares.load(tmp_path / name / "runs" / "models", "repaid")
         assert set(share.arrays) == ({"w", "w0"} if name == "bank" else {"w"})
         assert share.manifest.metrics.keys() == (manifest.metrics.keys() if name == "bank" else set())
 
@@ -120,7 +122,7 @@ def _exported_tensors_load_into_the_module(root: Path) -> None:
     from safetensors.torch import load_file
 
     wanted = ids_of(root / "bank" / "applicants.csv", "id")[:20]
-    config, share = str(root / "bank/party.toml"), shares.load(root / "bank/runs/models", "repaid")
+    config, share = str(root / "bank/party.toml"), stored_shares.load(root / "bank/runs/models", "repaid")
     raw = load(root / "bank" / "applicants.csv", id="id")
     assert raw.ids is not None
     place = {each: k for k, each in enumerate(raw.ids)}
@@ -158,7 +160,7 @@ def test_what_a_module_keeps_beside_its_parameters_is_stored_restored_and_export
     model = {"parties": {"telecom": {"kind": "torch", "name": "net"}}}
     terms = job(algorithm="vafl", train=TRAIN, model=model)
     _, rows = together(consortium, lambda daemons: trained_and_scored(tmp_path, daemons, terms))
-    share = shares.load(tmp_path / "telecom" / "runs" / "models", "repaid")
+    share = stored_shares.load(tmp_path / "telecom" / "runs" / "models", "repaid")
     assert share.arrays["w.0.running_mean"].shape == (1,)
     assert set(export.tensors_of(share, "own")) == {
         "0.weight", "0.bias", "0.running_mean", "0.running_var", "0.num_batches_tracked",
@@ -207,7 +209,7 @@ def test_a_server_without_columns(tmp_path: Path) -> None:
         algorithm="tig", train=TRAIN, prepare={"intercept": False}, model={"server": {"kind": "linear"}}
     )
     manifest, rows = together(consortium, lambda daemons: trained_and_scored(tmp_path, daemons, terms))
-    assert set(shares.load(tmp_path / "bank" / "runs" / "models", "repaid").arrays) == {"w0"}
+    assert set(stored_shares.load(tmp_path / "bank" / "runs" / "models", "repaid").arrays) == {"w0"}
     assert manifest.columns == []
     assert np.std([row["score"] for row in rows]) > 0.1
 
@@ -266,7 +268,7 @@ def test_a_function_runs_where_its_own_party_allows_it(tmp_path: Path) -> None:
     manifest, rows = together(consortium, lambda daemons: trained_and_scored(tmp_path, daemons, terms))
     assert manifest.metrics["test_auc"] > 0.85
     assert np.allclose([row["score"] for row in rows], joined_scores(tmp_path), atol=1e-5)
-    share = shares.load(tmp_path / "shop" / "runs" / "models", "repaid")
+    share = stored_shares.load(tmp_path / "shop" / "runs" / "models", "repaid")
     assert set(share.manifest.code) == {"w"}
 
     async def again(daemons: dict[str, Daemon]) -> tuple[str, str]:

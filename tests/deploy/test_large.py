@@ -11,12 +11,12 @@ import pytest
 from tests.deploy.companies import NAMES, job, lay_out, settled, together
 from tests.deploy.consortium import Consortium
 
-from colonnade.data import large, large_csv
-from colonnade.deploy import shares
-from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.large_rows import fresh_folder
-from colonnade.deploy.shares import Manifest
-from colonnade.deploy.terms import Terms
+from colonnade.data.large import big_file, csv_to_parquet
+from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.models import stored_shares
+from colonnade.deploy.models.stored_shares import Manifest
+from colonnade.deploy.rows.large_rows import fresh_folder
+from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import DataError
 
 
@@ -33,10 +33,10 @@ def trained(consortium: Consortium, terms: Terms) -> Manifest:
 
 def as_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of some kilobytes are large, and are read in many stretches."""
-    monkeypatch.setattr(large, "PART", 10**8)
-    monkeypatch.setattr(large, "LEAST", 0)
-    monkeypatch.setattr(large, "STRETCH", 64)
-    monkeypatch.setattr(large_csv, "BLOCK", 2**12)
+    monkeypatch.setattr(big_file, "PART", 10**8)
+    monkeypatch.setattr(big_file, "LEAST", 0)
+    monkeypatch.setattr(big_file, "STRETCH", 64)
+    monkeypatch.setattr(csv_to_parquet, "BLOCK", 2**12)
 
 
 def test_it_is_the_model_of_data_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,13 +49,13 @@ def test_it_is_the_model_of_data_in_memory(tmp_path: Path, monkeypatch: pytest.M
     file.write_text("\n".join([head, *lines]) + "\n")
     terms = job(algorithm="vfb-sgd", train={"epochs": 2, "batch": 32}, split={"test": 0.2, "validation": 0.2})
     small = trained(consortium, terms)
-    weights = {n: shares.load(tmp_path / n / "runs" / "models", "repaid").arrays["w"] for n in NAMES}
+    weights = {n: stored_shares.load(tmp_path / n / "runs" / "models", "repaid").arrays["w"] for n in NAMES}
     as_large(monkeypatch)
     found = trained(consortium, terms)
     assert (found.rows, found.alignment) == (small.rows, small.alignment)
     assert found.metrics == pytest.approx(small.metrics, rel=1e-9)
     for name in NAMES:
-        share = shares.load(tmp_path / name / "runs" / "models", "repaid")
+        share = stored_shares.load(tmp_path / name / "runs" / "models", "repaid")
         np.testing.assert_allclose(share.arrays["w"], weights[name], rtol=1e-9)
         left = sorted(path.suffix for path in (tmp_path / name / "runs" / "columns").iterdir())
         assert left == [".parquet"]  # what CSV was converted to; prepared columns are gone

@@ -16,8 +16,8 @@ from tests.deploy.consortium import Consortium
 from tests.net.proxy import Proxy
 from tests.patience import until
 
-from colonnade.deploy import commands, control
-from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.daemon import commands, control
+from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.errors import JobError, PeerLost
 from colonnade.net.stream import certificates

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from tests.deploy.companies import job, lay_out, settled, together
 
-from colonnade.deploy import commands, control
-from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.daemon import commands, control
+from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.secure import oprf
 
 FIRST, MORE = 2, 6
 ENDS_BY_ITSELF = {
-    "colonnade.deploy.day.Kind",  # counts of a day, one for a minute
+    "colonnade.deploy.books.daily_comparisons.Kind",  # counts of a day, one for a minute
     "asyncio.events.TimerHandle",  # cancelled ones, which the event loop drops by the hundred
 }
 
@@ -31,8 +31,8 @@ def kinds() -> Counter[str]:
 
 def test_what_is_over_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No kind of object becomes more by one for every training."""
-    monkeypatch.setattr("colonnade.deploy.journal.SHOWN", 2)
-    monkeypatch.setattr("colonnade.deploy.journal.KEPT", 2)
+    monkeypatch.setattr("colonnade.deploy.books.journal.SHOWN", 2)
+    monkeypatch.setattr("colonnade.deploy.books.journal.KEPT", 2)
     names = ("bank", "shop")
     consortium = lay_out(tmp_path, names)
     terms = job(names, train={"epochs": 1, "batch": 128, "l2": 1e-3}, secure={"labels": "clear"})

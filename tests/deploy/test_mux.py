@@ -11,7 +11,7 @@ from tests.deploy.companies import connected, job, lay_out, settled, together
 from tests.net.proxy import Proxy
 from tests.patience import until
 
-from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.errors import PeerUnreachable
 from colonnade.messages import Seal

@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from tests.deploy.companies import COLUMNS, NAMES, job, lay_out, settle, settled, together
+from tests.deploy.http.test_service import HEADERS, TOKEN, ask
 from tests.deploy.joined import ids_of, join
-from tests.deploy.test_service import HEADERS, TOKEN, ask
 from tests.patience import until
 
 from colonnade.arrays import Floats
-from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.rows import split_rows
+from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.models.stored_shares import scores_file
+from colonnade.deploy.rows.rows import split_rows
 from colonnade.deploy.settings import Serve
-from colonnade.deploy.shares import scores_file
-from colonnade.deploy.terms import Terms
+from colonnade.deploy.terms.terms import Terms
 from colonnade.net.stream.port import free_ports
 from colonnade.test_scores import TestScores
 

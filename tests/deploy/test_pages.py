@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from tests.browser import browser
 from tests.deploy.companies import connected, job, lay_out, read_decisions, settle, together
-from tests.deploy.test_approvals import ASK, heard, waiting
+from tests.deploy.negotiate.test_approvals import ASK, heard, waiting
 from tests.patience import until
 
-from colonnade.deploy import operators
-from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.daemon import operators
+from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.errors import Refused
 from colonnade.net.stream.port import free_ports
 

@@ -20,8 +20,8 @@ import pytest
 from tests.deploy.consortium import SOURCE, Consortium, write_csv
 from tests.deploy.joined import ids_of, join, pooled
 
-from colonnade.deploy.contract import read_terms
-from colonnade.deploy.shares import find
+from colonnade.deploy.models.stored_shares import find
+from colonnade.deploy.terms.contract import read_terms
 
 pytestmark = pytest.mark.timeout(400)  # a dozen processes, each of which begins with its imports
 
@@ -34,9 +34,8 @@ bank = { data = "customers", label = true }
 insurer = { data = "customers" }
 shop = { data = "customers" }
 telecom = { data = "customers" }
-[align]
+[data]
 keys = [{ kind = "integer" }]
-[prepare]
 categorical = ["SEX", "EDUCATION", "MARRIAGE"]
 [train]
 epochs = 40

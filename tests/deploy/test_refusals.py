@@ -15,10 +15,10 @@ from tests.deploy.companies import NAMES, job, lay_out, settled, together
 from tests.deploy.consortium import Consortium
 from tests.patience import until
 
-from colonnade.deploy import control
-from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.daemon import control
+from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.settings import read_settings
-from colonnade.deploy.terms import Prepare, Proposal
+from colonnade.deploy.terms.terms import Prepare, Proposal
 from colonnade.errors import JobError, PeerUnreachable, Refused
 from colonnade.messages import Propose
 from colonnade.net.stream.certificates import issue
@@ -210,7 +210,7 @@ def test_a_byte_of_the_job_changed_on_its_way(tmp_path: Path, monkeypatch: pytes
         return decode(data, **options)
 
     turns = iter([0, 1, 2, 3])
-    monkeypatch.setattr("colonnade.deploy.proposals.msgspec.json.decode", misread)
+    monkeypatch.setattr("colonnade.deploy.negotiate.proposals.msgspec.json.decode", misread)
     terms, changed = job(), job(train={"epochs": 7, "batch": 32, "l2": 1e-3})
 
     async def program(daemons: dict[str, Daemon]) -> tuple[str, list[str]]:

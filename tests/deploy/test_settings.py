@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from colonnade.deploy.contract import check_terms, read_terms
-from colonnade.deploy.policy import check_training
-from colonnade.deploy.proposals import read_proposal
+from colonnade.deploy.negotiate.proposals import read_proposal
+from colonnade.deploy.policy.policy import check_training
 from colonnade.deploy.settings import read_settings
-from colonnade.deploy.terms import Proposal
+from colonnade.deploy.terms.contract import check_terms, read_terms
+from colonnade.deploy.terms.terms import Proposal
 from colonnade.errors import JobError
 
 PARTY = """name = "bank"
@@ -111,7 +111,7 @@ def test_terms_mean_the_same_however_they_are_spelt(tmp_path: Path) -> None:
         ),
         ("label = true", "label = false", "nobody holds the label"),
         ('name = "credit"', 'name = "../credit"', "use letters, digits"),
-        ("[parties.bank]", "[split]\ntest = 1.5\n[parties.bank]", "split: test and validation"),
+        ("[parties.bank]", "[data]\ntest_fraction = 1.5\n[parties.bank]", "data.test_fraction and"),
         ("[parties.bank]", "[train]\nepochs = 0\n[parties.bank]", "train.epochs: 0 is not a positive number"),
         ("[parties.bank]", "[train]\ntarget = 0.1\n[parties.bank]", "only known where data is pooled"),
         ("[parties.bank]", "[algin]\nminimum = 1\n[parties.bank]", "did you mean align"),
@@ -133,13 +133,13 @@ def test_results_from_second_hand_are_refused_between_companies(tmp_path: Path) 
 
 
 def test_a_job_over_grpc_is_refused_in_one_line(tmp_path: Path) -> None:
-    """Daemons speak TLS only: a job that asks for gRPC is refused when its file is read, and by any peer."""
+    """gRPC is gone: a job that asks for it is refused when its file is read, and by any peer."""
     path = tmp_path / "job.toml"
-    reason = "network.transport = 'grpc': daemons keep lines over TLS with each other, whatever a job says"
+    reason = "network.transport = 'grpc': gRPC is gone, processes speak over TLS; leave the key out"
     path.write_text(JOB + '[network]\ntransport = "grpc"\n')
     with pytest.raises(JobError) as told:
         read_terms(path)
-    assert str(told.value) == f"{path}: {reason}; drop it"
+    assert str(told.value) == f"{path}: {reason}"
     path.write_text(JOB)
     terms = read_terms(path)
     network = msgspec.structs.replace(terms.network, transport="grpc")
@@ -148,7 +148,19 @@ def test_a_job_over_grpc_is_refused_in_one_line(tmp_path: Path) -> None:
     assert received is not None
     with pytest.raises(JobError) as answered:
         check_terms(received, "job")
-    assert str(answered.value) == f"job: {reason}; drop it"
+    assert str(answered.value) == f"job: {reason}"
+
+
+def test_a_transport_that_is_as_now_changes_no_digest(tmp_path: Path) -> None:
+    """A daemon of 0.2 has "tls" by default and leaves it out of digests, so a job may go on saying it."""
+    path = tmp_path / "job.toml"
+    path.write_text(JOB)
+    silent = read_terms(path)
+    path.write_text(JOB + '[network]\ntransport = "tls"\n')
+    said = read_terms(path)
+    assert said.digest() == silent.digest()
+    assert said.written() == silent.written()
+    assert "transport" not in msgspec.json.encode(silent).decode()
 
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "deploy"

@@ -13,12 +13,13 @@ from tests.deploy.companies import NAMES, job, lay_out, settle, settled, togethe
 from tests.deploy.joined import ids_of, join
 
 from colonnade.conversations.predict import Holding
-from colonnade.data.files import load
+from colonnade.data.read.files import load
 from colonnade.data.table import RawTable, Table
-from colonnade.deploy import commands, control, shares
-from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.rows import split_rows
-from colonnade.deploy.terms import Terms
+from colonnade.deploy.daemon import commands, control
+from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.models import stored_shares
+from colonnade.deploy.rows.rows import split_rows
+from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import Refused
 from colonnade.run.federate import Tables, run_tables
 from colonnade.run.registry import CONVERSATIONS
@@ -45,7 +46,7 @@ def scores_in_one_process(
     tables: dict[str, Table] = {}
     new = {}
     for name in names:
-        share = shares.load(root / name / "runs" / "models", terms.name)
+        share = stored_shares.load(root / name / "runs" / "models", terms.name)
         raw = rows_of(root / name / "customers.csv", column, ids, label if name == "bank" else None)
         tables[name] = share.preparation.transform(raw)
         if share.labels is not None and raw.y is not None:

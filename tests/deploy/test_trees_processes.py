@@ -10,7 +10,7 @@ from tests.deploy.joined import ids_of
 from tests.deploy.test_processes import KEPT, LABEL, daemons_with
 from tests.deploy.test_trees import scores_in_one_process
 
-from colonnade.deploy.contract import read_terms
+from colonnade.deploy.terms.contract import read_terms
 
 JOB = """name = "trees"
 algorithm = "secureboost"
@@ -19,7 +19,7 @@ bank = { data = "customers", label = true }
 insurer = { data = "customers" }
 shop = { data = "customers" }
 telecom = { data = "customers" }
-[align]
+[data]
 keys = [{ kind = "integer" }]
 [train]
 epochs = 10

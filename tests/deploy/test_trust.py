@@ -16,14 +16,15 @@ from tests.deploy.joined import ids_of
 from tests.patience import until
 
 from colonnade import shares as stored
-from colonnade.deploy import commands, control, operators, shares
-from colonnade.deploy.contract import check_terms
-from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.journal import Comparison, read_journal
-from colonnade.deploy.ledger import Ledger
-from colonnade.deploy.limits import check_limits
+from colonnade.deploy.books.journal import Comparison, read_journal
+from colonnade.deploy.books.ledger import Ledger
+from colonnade.deploy.daemon import commands, control, operators
+from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.models import stored_shares
+from colonnade.deploy.policy.cost_limits import check_limits
 from colonnade.deploy.settings import Limits, Settings
-from colonnade.deploy.terms import Proposal
+from colonnade.deploy.terms.contract import check_terms
+from colonnade.deploy.terms.terms import Proposal
 from colonnade.errors import ColonnadeError, Refused, ShareError
 from colonnade.job import Section
 from colonnade.messages import Begin, Cancel, Propose
@@ -280,7 +281,7 @@ def test_shares_are_stored_by_all_or_by_none(tmp_path: Path, monkeypatch: pytest
     assert str(tmp_path) not in told
     for name in NAMES:
         models = tmp_path / name / "runs" / "models"
-        assert [manifest.terms.name for manifest in shares.listing(models)] == ["first"]
+        assert [manifest.terms.name for manifest in stored_shares.listing(models)] == ["first"]
         assert len(list(models.iterdir())) == 1  # nothing half-written
 
 
@@ -297,9 +298,9 @@ def test_a_damaged_model_hides_only_itself(tmp_path: Path) -> None:
     models = tmp_path / "bank" / "runs" / "models"
     (path,) = models.glob("second-*/manifest.json")
     path.write_bytes(path.read_bytes()[:100])
-    assert shares.load(models, "first").manifest.terms.name == "first"
+    assert stored_shares.load(models, "first").manifest.terms.name == "first"
     with pytest.raises(ShareError, match="is not a readable manifest"):
-        shares.load(models, "second")
+        stored_shares.load(models, "second")
 
 
 def test_a_full_disk_does_not_end_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

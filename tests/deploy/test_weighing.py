@@ -12,11 +12,11 @@ import pytest
 from tests.deploy.companies import COLUMNS, NAMES, job, lay_out, settled, together
 from tests.deploy.joined import join
 
-from colonnade.deploy import shares
-from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.dossier import party_dossier
-from colonnade.deploy.rows import split_rows
-from colonnade.deploy.terms import Terms
+from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.daemon.report_facts import party_dossier
+from colonnade.deploy.models import stored_shares
+from colonnade.deploy.rows.rows import split_rows
+from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import JobError, Refused
 
 ACCEPT = 'accept = ["labels", "scores", "evidence"]\n'
@@ -55,7 +55,7 @@ def test_columns_are_weighed_as_on_the_joined_rows(tmp_path: Path, caplog: pytes
     bad = {each: files["bank"][each]["repaid"] in positive for each in ids}
     bads, goods = sum(bad.values()), len(ids) - sum(bad.values())
     for name in NAMES:
-        weighed = shares.load(tmp_path / name / "runs" / "models", "repaid").preparation.woe
+        weighed = stored_shares.load(tmp_path / name / "runs" / "models", "repaid").preparation.woe
         assert [each.bins.column for each in weighed] == list(COLUMNS[name])
         for each in weighed:
             values = {row: float(files[name][row][each.bins.column]) for row in ids}
@@ -94,7 +94,7 @@ def test_who_does_not_accept_evidence_refuses(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"train": {"loss": "squared"}}, "prepare.woe: weight of evidence needs two classes"),
+        ({"train": {"loss": "squared"}}, "data.woe: weight of evidence needs two classes"),
         ({"privacy": {"mechanism": "labels", "epsilon": 1.0}}, "privacy.mechanism promises to hide"),
     ],
 )

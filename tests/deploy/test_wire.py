@@ -16,9 +16,10 @@ import pytest
 from tests.deploy.companies import job as any_job
 from tests.deploy.companies import lay_out, settled, together
 
-from colonnade.deploy import commands, control, shares
-from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.rows import digests
+from colonnade.deploy.daemon import commands, control
+from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.models import stored_shares
+from colonnade.deploy.rows.rows import digests
 from colonnade.net.stream import tls_channel
 
 MARKER = "MARKER-4711-ROW"
@@ -104,7 +105,7 @@ def test_no_value_id_or_label_of_a_marked_row_crosses_the_wire(
         assert label.encode() not in said
     trained, scored = bytes(said[: scoring_began[0]]), bytes(said[scoring_began[0] :])
     for name, (column, value) in VALUES.items():
-        share = shares.load(tmp_path / name / "runs" / "models", "repaid")
+        share = stored_shares.load(tmp_path / name / "runs" / "models", "repaid")
         j = share.preparation.columns.index(column)
         numbers = share.preparation.numbers
         scaled = (value - numbers.shift[j]) / numbers.divisor[j]

@@ -20,9 +20,9 @@ from colonnade.messages import Message, decode
 from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.frame import DATA, pack, unpack
-from colonnade.net.inprocess.local import LocalHub
-from colonnade.net.inprocess.simulated import SimulatedHub
+from colonnade.net.local import LocalHub
 from colonnade.net.network import Deliver, Lost, Restored, Wire
+from colonnade.net.simulated import SimulatedHub
 from colonnade.run.party import first_cause
 
 DEADLINE = 30.0

@@ -17,8 +17,8 @@ from tests.deploy.companies import NAMES, connected, job, lay_out, settle, settl
 from tests.hostile.altering import LAST_INT, altered, anything
 from tests.patience import until
 
-from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.terms import Proposal, Scoring
+from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.terms.terms import Proposal, Scoring
 from colonnade.errors import PeerUnreachable, Refused
 from colonnade.messages import (
     Answer,

@@ -21,14 +21,14 @@ from tests.deploy.joined import ids_of
 from tests.patience import until
 
 from colonnade.conversations.predict import CHUNK, Session
-from colonnade.deploy import commands, control
-from colonnade.deploy.contract import check_terms
-from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.journal import Journal, read_journal
-from colonnade.deploy.limits import check_limits
-from colonnade.deploy.membership import Asked, Membership
+from colonnade.deploy.books.journal import Journal, read_journal
+from colonnade.deploy.daemon import commands, control
+from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.policy.cost_limits import check_limits
+from colonnade.deploy.policy.membership import Asked, Membership
 from colonnade.deploy.settings import Limits, Settings
-from colonnade.deploy.terms import Scoring, Terms
+from colonnade.deploy.terms.contract import check_terms
+from colonnade.deploy.terms.terms import Scoring, Terms
 from colonnade.errors import ColonnadeError, JobError, PeerLost, Refused
 from colonnade.messages import (
     Abort,
@@ -127,7 +127,7 @@ FDSKL: dict[str, Any] = {"algorithm": "fdskl"}
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"align": {"minimum": 10**30}}, "align: give at least one key, and a minimum"),
+        ({"align": {"minimum": 10**30}}, "align.minimum: give at least 1"),
         ({"align": {"keys": [{"kind": "date", "formats": ["%Y"] * 17}]}}, "at most 16"),
         ({"prepare": {"woe": True}, "woe": {"bins": 10**9}}, "woe.bins: 1000000000 bins are too many"),
         ({"algorithm": "c-vfl", "cascade": {"local_steps": 10**9}}, "is over limits.epochs = 10000"),
@@ -377,7 +377,7 @@ def test_a_clock_that_is_set_back_makes_no_budget_anew(
         return Membership(settings, Journal(tmp_path / "journal.jsonl"))  # as after a new start
 
     def set_clock(hours: int) -> None:
-        for module in ("membership", "journal"):
+        for module in ("policy.membership", "books.journal"):
             monkeypatch.setattr(f"colonnade.deploy.{module}.now", lambda more=0.0: now(3600.0 * hours + more))
 
     asyncio.run(budget().admit(asked, 100, rosters))

@@ -55,8 +55,12 @@ def refusal(**sections: Any) -> str:
         ({"secure": {"summ": "tree"}}, "unknown key secure.summ; did you mean secure.sum?"),
         (
             {"train": {"threads": 4}},
-            "train.threads: threads within a party did not pay and are gone "
+            "train.threads = 4: threads within a party did not pay and are gone "
             "(docs/algorithms/vfb2.md says why); leave the key out",
+        ),
+        (
+            {"network": {"transport": "grpc"}},
+            "network.transport = 'grpc': gRPC is gone, processes speak over TLS; leave the key out",
         ),
         ({"network": {"latency": 1}}, "unknown key network.latency; did you mean network.latency_ms?"),
         (

@@ -11,9 +11,13 @@ import msgspec
 import pytest
 
 from colonnade.conversations.conversation import Leak
-from colonnade.deploy import settings, terms
+from colonnade.deploy import settings
+from colonnade.deploy.terms import terms
 from colonnade.job import Job, Key, Section
 from colonnade.job import sections as job
+from colonnade.job.files import GONE
+from colonnade.job.vocabulary import IN_TERMS
+from colonnade.losses import LOSSES
 from colonnade.run.resolve import TOLERANCE
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -24,12 +28,16 @@ SECTIONS = {
     for field in (*msgspec.structs.fields(terms.Terms), *msgspec.structs.fields(Job))
     if isinstance(field.type, type) and issubclass(field.type, Section)
 }
+# [data] of files has what the terms between daemons call otherwise
+SECTIONS["data"] = terms.FileData
+SECTIONS = {name: kind for name, kind in SECTIONS.items() if name not in ("split", "prepare")}
+BENCH = "## Keys for simulations and benches"
 TABLES: dict[str, tuple[str, type[Section]]] = {
     **{f"## `[{name}]`": (JOB, kind) for name, kind in SECTIONS.items()},
     "\n`[network.faults]`": (JOB, job.FaultPlan),
     "## `[parties]`": (JOB, terms.Member),
     "### `[checkpoint]`": (JOB, terms.Lasting),
-    "\n`[[align.keys]]`": (JOB, Key),
+    "\n`[[data.keys]]`": (JOB, Key),
     "## `[data.NAME]`": (PARTY, settings.Entry),
     "## `[models.NAME]`": (PARTY, settings.Code),
     "## `[policy]`": (PARTY, settings.Policy),
@@ -45,7 +53,7 @@ def rows(page: str, heading: str) -> dict[str, str]:
     """The keys and defaults of the first table after a heading."""
     table = page[page.index(heading) :]
     table = table[table.index("|---|") :].split("\n\n", 1)[0]
-    return dict(re.findall(r"^\| `(\w+)` \|(.*?)\|", table, re.M))
+    return dict(re.findall(r"^\| `([\w.]+)` \|(.*?)\|", table, re.M))
 
 
 def check(told: dict[str, str], fields: dict[str, msgspec.structs.FieldInfo]) -> None:
@@ -71,7 +79,24 @@ def is_table(default: Any) -> bool:
 @pytest.mark.parametrize("heading", TABLES)
 def test_every_key_is_there_with_its_default(heading: str) -> None:
     page, kind = TABLES[heading]
-    check(rows(page, heading), {field.name: field for field in msgspec.structs.fields(kind)})
+    section = heading.strip("# `[]") if page == JOB else ""
+    rarely = {key: told for key, told in rows(JOB, BENCH).items() if key.startswith(f"{section}.")}
+    told = rows(page, heading) | {key.partition(".")[2]: default for key, default in rarely.items()}
+    elsewhere = {word for word in IN_TERMS.values() if word.startswith(f"{section}.")}
+    there = [f for f in msgspec.structs.fields(kind) if f.default is not msgspec.UNSET]
+    check(told, {f.name: f for f in there if f"{section}.{f.name}" not in elsewhere})
+
+
+def test_keys_that_are_gone_are_named() -> None:
+    table = JOB[JOB.index("## Keys that are gone") :]
+    assert set(re.findall(r"^\| `([\w.]+)` \|", table, re.M)) == set(GONE)
+
+
+def test_keys_for_benches_are_keys_of_their_sections() -> None:
+    for key in rows(JOB, BENCH):
+        section, name = key.split(".")
+        assert name in SECTIONS[section].__struct_fields__, key
+        assert name not in rows(JOB, f"## `[{section}]`"), key
 
 
 def test_the_top_of_a_job_has_the_other_keys() -> None:
@@ -79,15 +104,17 @@ def test_the_top_of_a_job_has_the_other_keys() -> None:
 
 
 def test_the_top_of_a_job_between_companies_has_what_other_jobs_have_not() -> None:
-    fields = {f.name: f for f in msgspec.structs.fields(terms.Terms) if f.name not in SECTIONS}
+    sections = {*SECTIONS, "split", "prepare"}
+    fields = {f.name: f for f in msgspec.structs.fields(terms.Terms) if f.name not in sections}
     check(
         rows(JOB, "## Between companies"), {n: f for n, f in fields.items() if n not in Job.__struct_fields__}
     )
 
 
 def test_what_a_job_between_companies_has_not_is_told() -> None:
-    (sentence,) = re.findall(r"In place of (.*?) such a job has", " ".join(JOB.split()))
-    only_here = set(Job.__struct_fields__) - set(terms.Terms.__struct_fields__)
+    between = " ".join(JOB.partition("## Between companies")[2].split())
+    (sentence,) = re.findall(r"wanted\. (.*?) are for `colonnade run` alone", between)
+    only_here = set(Job.__struct_fields__) - set(terms.Terms.__struct_fields__) - {"data"}
     assert set(re.findall(r"`\[?(\w+)\]?`", sentence)) == only_here
 
 
@@ -101,3 +128,8 @@ def test_the_top_of_a_party_s_settings_has_the_other_keys() -> None:
 def test_all_that_a_job_may_give_away_is_told() -> None:
     (row,) = re.findall(r"^\| `accept` \|.*$", PARTY, re.M)
     assert set(get_args(Leak)) <= set(re.findall(r"`([\w-]+)`", row))
+
+
+def test_the_reference_has_every_loss() -> None:
+    (row,) = re.findall(r"^\| `loss` \|.*$", JOB, re.M)
+    assert set(re.findall(r"`(\w+)`", row)) == {"loss", *LOSSES}

@@ -15,7 +15,7 @@ from colonnade.arrays import Numbers
 from colonnade.errors import MalformedMessage, OversizedMessage
 from colonnade.messages import Message, Piece, decode, encode
 from colonnade.net.frame import Header, pack, route_of, unpack
-from colonnade.net.stream.framing import RECORD, Splitter, plain_split, prefix, split, stream_framing
+from colonnade.net.framing import RECORD, Splitter, plain_split, prefix, split, stream_framing
 
 numbers = st.sampled_from([0, 1, 2**16 - 1, 2**16]) | st.integers(0, 2**32 - 1)
 routes = st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 255), st.integers(0, 255))

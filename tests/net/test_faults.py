@@ -12,7 +12,7 @@ from tests.net.worlds import PARTIES, simulated
 from colonnade.errors import Aborted, ColonnadeError, DeadlineExceeded, PeerLost, SumError
 from colonnade.messages import Backward, Piece
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.inprocess.simulated import Faults, Link, Partition
+from colonnade.net.simulated import Faults, Link, Partition
 
 ROUNDS = 25
 PARTED = Partition(start=0.1, end=2.5, side=frozenset({"ant"}))

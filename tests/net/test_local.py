@@ -25,8 +25,8 @@ from colonnade.messages import (
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.frame import Header, header_size, pack
-from colonnade.net.inprocess.handover import handed
-from colonnade.net.inprocess.local import LocalHub
+from colonnade.net.handover import handed
+from colonnade.net.local import LocalHub
 from colonnade.net.tapped import TappedWire
 
 PARTIES = ("ant", "bee", "cat")

@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 from tests.net.proxy import Proxy
 from tests.net.worlds import (
-    NETWORK,
     PARTIES,
     Program,
     addresses,
@@ -53,14 +52,9 @@ PAIR = PARTIES[:2]
 HARMS = 4
 
 
-@pytest.fixture(params=NETWORK)
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-def wire(kind: str, me: str, where: Any, secrets: Credentials | None = None, **options: Any) -> NetworkWire:
+def wire(me: str, where: Any, secrets: Credentials | None = None, **options: Any) -> NetworkWire:
     options = {"connect_s": PATIENCE_S, "reconnect_s": PATIENCE_S, **options}
-    return wire_of(kind, me, where, secrets or credentials(me), **options)
+    return wire_of(me, where, secrets or credentials(me), **options)
 
 
 @asynccontextmanager
@@ -75,13 +69,13 @@ async def party(
         await net.close()
 
 
-def test_parties_may_start_in_any_order(kind: str) -> None:
+def test_parties_may_start_in_any_order() -> None:
     async def main() -> None:
         where = addresses(PARTIES)
 
         async def one(me: str, late: float) -> None:
             await asyncio.sleep(late)
-            async with party(wire(kind, me, where), PARTIES) as net:
+            async with party(wire(me, where), PARTIES) as net:
                 await net.broadcast(Piece(tag=0, values=np.zeros(1)))
                 await net.gather(Piece, 0)
                 await net.finish()
@@ -92,24 +86,24 @@ def test_parties_may_start_in_any_order(kind: str) -> None:
     asyncio.run(main())
 
 
-def test_a_peer_that_never_comes_is_named_with_its_address(kind: str) -> None:
+def test_a_peer_that_never_comes_is_named_with_its_address() -> None:
     async def main() -> None:
         where = addresses(PAIR)
         begin = time.perf_counter()
         with pytest.raises(PeerUnreachable, match=f"ant could not reach bee at 127.0.0.1:{where['bee'][1]}"):
-            async with party(wire(kind, "ant", where, connect_s=0.5)):
+            async with party(wire("ant", where, connect_s=0.5)):
                 pass
         with pytest.raises(PeerUnreachable, match=r"bee could not reach ant .*it did not connect"):
-            async with party(wire(kind, "bee", where, connect_s=0.5)):
+            async with party(wire("bee", where, connect_s=0.5)):
                 pass
         assert time.perf_counter() - begin < 20  # a busy machine may be late, it may not hang
 
     asyncio.run(main())
 
 
-def test_a_party_may_be_closed_while_it_still_connects(kind: str) -> None:
+def test_a_party_may_be_closed_while_it_still_connects() -> None:
     async def main() -> None:
-        line = wire(kind, "ant", addresses(PAIR))
+        line = wire("ant", addresses(PAIR))
         net = endpoint("ant", PAIR, line, RealClock())
         starting = asyncio.ensure_future(line.start())
         await asyncio.sleep(0.05)
@@ -120,20 +114,20 @@ def test_a_party_may_be_closed_while_it_still_connects(kind: str) -> None:
     asyncio.run(main())
 
 
-def test_a_port_that_is_taken_is_an_error_that_says_so(kind: str) -> None:
+def test_a_port_that_is_taken_is_an_error_that_says_so() -> None:
     async def main() -> None:
         where = addresses(PAIR)
         taken = await asyncio.start_server(lambda r, w: None, *where["bee"])
         async with taken:
             with pytest.raises(JobError, match=f"cannot listen on 127.0.0.1:{where['bee'][1]}"):
-                async with party(wire(kind, "bee", where)):
+                async with party(wire("bee", where)):
                     pass
 
     asyncio.run(main())
 
 
 async def _through_proxy(
-    kind: str, rounds: int, harm: Callable[[Proxy], None] | None = None
+    rounds: int, harm: Callable[[Proxy], None] | None = None
 ) -> tuple[list[list[Any]], Proxy]:
     """Two parties in the middle of a run while their connection is harmed again and again."""
     where = addresses(PAIR)
@@ -144,7 +138,7 @@ async def _through_proxy(
 
     async def talk(me: str) -> list[Any]:
         heard: list[Any] = []
-        line = wire(kind, me, dialled if me == "ant" else where)
+        line = wire(me, dialled if me == "ant" else where)
         async with party(line) as net:
             for tag in range(rounds):
                 values = np.random.default_rng([tag, me == "ant"]).random(tag % 9 * 1500)
@@ -177,10 +171,10 @@ async def _through_proxy(
 
 @pytest.mark.parametrize("harm", [Proxy.cut, Proxy.corrupt])
 def test_a_line_that_is_harmed_is_restored_and_not_a_message_is_missing(
-    kind: str, harm: Callable[[Proxy], None]
+    harm: Callable[[Proxy], None],
 ) -> None:
-    calm, _ = asyncio.run(_through_proxy(kind, 120))
-    stormy, proxy = asyncio.run(_through_proxy(kind, 120, harm))
+    calm, _ = asyncio.run(_through_proxy(120))
+    stormy, proxy = asyncio.run(_through_proxy(120, harm))
     assert proxy.connections > HARMS
     assert stormy == calm
     assert calm[0][-1] == calm[1][-1] == list(range(120))
@@ -191,31 +185,31 @@ import asyncio, sys
 from colonnade.messages import Backward
 from tests.net.test_network import party, wire
 async def main():
-    kind, ant, bee = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    ant, bee = int(sys.argv[1]), int(sys.argv[2])
     where = {"ant": ("127.0.0.1", ant), "bee": ("127.0.0.1", bee)}
     from colonnade.net.stream.certificates import Credentials
-    secrets = Credentials.load(sys.argv[5], sys.argv[4], ["ant", "bee"])
-    async with party(wire(kind, sys.argv[4], where, secrets)) as net:
+    secrets = Credentials.load(sys.argv[4], sys.argv[3], ["ant", "bee"])
+    async with party(wire(sys.argv[3], where, secrets)) as net:
         print("up", flush=True)
         await net.drain(Backward, patient=True)
 asyncio.run(main())
 """
 
 
-def _spawn(kind: str, me: str, where: dict[str, tuple[str, int]]) -> subprocess.Popen[bytes]:
+def _spawn(me: str, where: dict[str, tuple[str, int]]) -> subprocess.Popen[bytes]:
     ports = [str(where[each][1]) for each in PAIR]
-    command = [sys.executable, "-c", _PEER, kind, *ports, me, str(certificates())]
+    command = [sys.executable, "-c", _PEER, *ports, me, str(certificates())]
     return subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
 
 
 @pytest.mark.parametrize("victim", PAIR)
-def test_a_peer_whose_process_is_killed_is_lost_within_the_deadline(kind: str, victim: str) -> None:
+def test_a_peer_whose_process_is_killed_is_lost_within_the_deadline(victim: str) -> None:
     async def main() -> None:
         where = addresses(PAIR)
         survivor = PAIR[0] if victim == PAIR[1] else PAIR[1]
-        process = _spawn(kind, victim, where)
+        process = _spawn(victim, where)
         try:
-            line = wire(kind, survivor, where, reconnect_s=0.6)
+            line = wire(survivor, where, reconnect_s=0.6)
             async with party(line) as net:
                 waiting = asyncio.ensure_future(net.gather(Piece, 0))
                 await asyncio.sleep(0.1)
@@ -232,9 +226,7 @@ def test_a_peer_whose_process_is_killed_is_lost_within_the_deadline(kind: str, v
 
 
 @pytest.mark.parametrize("authority", ["the same", "another"])
-def test_whoever_listens_where_a_lost_peer_did_is_not_taken_for_it(
-    kind: str, authority: str, tmp_path: Path
-) -> None:
+def test_whoever_listens_where_a_lost_peer_did_is_not_taken_for_it(authority: str, tmp_path: Path) -> None:
     if authority == "another":
         make_authority(tmp_path)
         for each in PAIR:
@@ -246,13 +238,13 @@ def test_whoever_listens_where_a_lost_peer_did_is_not_taken_for_it(
 
     async def main() -> None:
         where = addresses(PAIR)
-        process = _spawn(kind, "bee", where)
+        process = _spawn("bee", where)
         try:
-            async with party(wire(kind, "ant", where, reconnect_s=2.0)) as net:
+            async with party(wire("ant", where, reconnect_s=2.0)) as net:
                 waiting = asyncio.ensure_future(net.gather(Piece, 0))
                 process.kill()
                 process.wait()
-                stranger = wire(kind, "bee", where, Credentials.load(tmp_path, "bee", PAIR))
+                stranger = wire("bee", where, Credentials.load(tmp_path, "bee", PAIR))
                 listening = asyncio.ensure_future(_outcome(stranger))
                 with pytest.raises(PeerLost, match=r"ant lost bee .*waited 2 s"):
                     await waiting
@@ -265,14 +257,14 @@ def test_whoever_listens_where_a_lost_peer_did_is_not_taken_for_it(
     asyncio.run(main())
 
 
-def test_a_second_process_of_a_peer_does_not_end_what_the_first_does(kind: str) -> None:
+def test_a_second_process_of_a_peer_does_not_end_what_the_first_does() -> None:
     async def main() -> None:
         where = addresses(PAIR)
-        first, bee_line = wire(kind, "ant", where), wire(kind, "bee", where)
+        first, bee_line = wire("ant", where), wire("bee", where)
         ant, bee = endpoint("ant", PAIR, first, RealClock()), endpoint("bee", PAIR, bee_line, RealClock())
         await asyncio.gather(first.start(), bee_line.start())
         with pytest.raises(PeerLost, match="another process of ant is connected with bee"):
-            async with party(wire(kind, "ant", where)):
+            async with party(wire("ant", where)):
                 pass
         await ant.send("bee", Piece(0, np.zeros(1)))
         assert set(await bee.gather(Piece, 0)) == {"ant"}
@@ -286,7 +278,7 @@ def test_a_flood_of_silent_connections_does_not_keep_a_peer_out(monkeypatch: pyt
 
     async def main() -> None:
         where = addresses(PAIR)
-        ant, bee = wire("tls", "ant", where), wire("tls", "bee", where)
+        ant, bee = wire("ant", where), wire("bee", where)
         ends = [endpoint("ant", PAIR, ant, RealClock()), endpoint("bee", PAIR, bee, RealClock())]
         listening = asyncio.ensure_future(bee.start())
         await asyncio.sleep(0.1)
@@ -330,7 +322,7 @@ def test_twelve_hundred_strangers_a_second_do_not_keep_a_peer_out(monkeypatch: p
 
     async def main() -> None:
         where = addresses(PAIR)
-        ant, bee = wire("tls", "ant", where, connect_s=120.0), wire("tls", "bee", where, connect_s=120.0)
+        ant, bee = wire("ant", where, connect_s=120.0), wire("bee", where, connect_s=120.0)
         ends = [endpoint("ant", PAIR, ant, RealClock()), endpoint("bee", PAIR, bee, RealClock())]
         listening = asyncio.ensure_future(bee.start())
         flood = await asyncio.create_subprocess_exec(
@@ -353,7 +345,7 @@ def test_twelve_hundred_strangers_a_second_do_not_keep_a_peer_out(monkeypatch: p
 def test_a_certificate_that_is_taken_away_ends_a_line_that_stands() -> None:
     async def main() -> None:
         where = addresses(PAIR)
-        ant, bee = wire("tls", "ant", where), wire("tls", "bee", where)
+        ant, bee = wire("ant", where), wire("bee", where)
         ends = [endpoint("ant", PAIR, ant, RealClock()), endpoint("bee", PAIR, bee, RealClock())]
         await asyncio.gather(ant.start(), bee.start())
         bee.recheck(Credentials.load(certificates(), "bee", ["ant"]))
@@ -367,10 +359,10 @@ def test_a_certificate_that_is_taken_away_ends_a_line_that_stands() -> None:
     asyncio.run(main())
 
 
-def test_a_peer_that_was_started_anew_is_not_taken_for_the_old_one(kind: str) -> None:
+def test_a_peer_that_was_started_anew_is_not_taken_for_the_old_one() -> None:
     async def main() -> None:
         where = addresses(PAIR)
-        first, bee_line = wire(kind, "ant", where), wire(kind, "bee", where)
+        first, bee_line = wire("ant", where), wire("bee", where)
         endpoint("ant", PAIR, first, RealClock())
         bee = endpoint("bee", PAIR, bee_line, RealClock())
         await asyncio.gather(first.start(), bee_line.start())
@@ -380,7 +372,7 @@ def test_a_peer_that_was_started_anew_is_not_taken_for_the_old_one(kind: str) ->
         # until bee notices: before, there would be two of ant
         await until(lambda: bee_line._links["ant"].connection is None)
         with pytest.raises(PeerLost, match="ant was started anew; what its process before had under way"):
-            async with party(wire(kind, "ant", where)):
+            async with party(wire("ant", where)):
                 pass
         with pytest.raises(PeerLost, match="ant was started anew; what its process before had under way"):
             await bee.gather(Piece, 0)
@@ -390,16 +382,16 @@ def test_a_peer_that_was_started_anew_is_not_taken_for_the_old_one(kind: str) ->
     asyncio.run(main())
 
 
-def test_a_peer_that_leaves_early_is_noticed_at_once(kind: str) -> None:
+def test_a_peer_that_leaves_early_is_noticed_at_once() -> None:
     async def main() -> None:
         where = addresses(PAIR)
 
         async def leaver() -> None:
-            async with party(wire(kind, "ant", where)):
+            async with party(wire("ant", where)):
                 await asyncio.sleep(0.05)
 
         async def stayer() -> None:
-            async with party(wire(kind, "bee", where)) as net:
+            async with party(wire("bee", where)) as net:
                 with pytest.raises(PeerLost, match="ant hung up; it was stopped, or it failed"):
                     await net.gather(Piece, 0)
 
@@ -415,12 +407,12 @@ async def flood(net: Endpoint) -> None:
         await net.broadcast(Backward(tag=tag, theta=np.zeros(100_000)))
 
 
-def test_a_sender_waits_for_a_peer_that_does_not_read_but_not_for_ever(kind: str) -> None:
+def test_a_sender_waits_for_a_peer_that_does_not_read_but_not_for_ever() -> None:
     async def main() -> None:
         where = addresses(PAIR)
-        process = _spawn(kind, "bee", where)
+        process = _spawn("bee", where)
         try:
-            async with party(wire(kind, "ant", where), deadline=0.5) as net:
+            async with party(wire("ant", where), deadline=0.5) as net:
                 process.send_signal(19)  # stopped: its connection stands, but nobody reads
                 begin = time.perf_counter()
                 with pytest.raises(DeadlineExceeded, match=r"ant waited 0\.5 s for bee to take what"):
@@ -451,7 +443,7 @@ def _reissued(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("impostor", PAIR)
 def test_a_certificate_that_is_not_pinned_is_refused_at_both_ends_at_once(
-    kind: str, impostor: str, tmp_path: Path
+    impostor: str, tmp_path: Path
 ) -> None:
     for file in certificates().iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
@@ -462,27 +454,24 @@ def test_a_certificate_that_is_not_pinned_is_refused_at_both_ends_at_once(
         folders = {me: tmp_path if me == impostor else certificates() for me in PAIR}
         secrets = {me: Credentials.load(folder, me, PAIR) for me, folder in folders.items()}
         return await asyncio.gather(
-            *(_outcome(wire(kind, me, where, secrets[me], connect_s=patience)) for me in PAIR)
+            *(_outcome(wire(me, where, secrets[me], connect_s=PATIENCE_S)) for me in PAIR)
         )
 
-    # whoever dials over gRPC turns the other end away inside the handshake, without a word
-    silent = kind == "grpc" and impostor == "bee"
-    patience = 3.0 if silent else PATIENCE_S
     begin = time.perf_counter()
     ant, bee = asyncio.run(main())
     assert isinstance(ant, CertificateError)
-    assert isinstance(bee, PeerUnreachable if silent else CertificateError)
+    assert isinstance(bee, CertificateError)
     assert time.perf_counter() - begin < 30  # who is told does not go on trying
     assert impostor in str(ant)
-    assert impostor in str(bee) or silent
+    assert impostor in str(bee)
 
 
-def test_an_idle_party_uses_no_processor_time(kind: str) -> None:
+def test_an_idle_party_uses_no_processor_time() -> None:
     async def main() -> float:
         where = addresses(PAIR)
 
         async def idle(me: str) -> float:
-            async with party(wire(kind, me, where)) as net:
+            async with party(wire(me, where)) as net:
                 await net.broadcast(Piece(tag=0, values=np.zeros(1)))
                 await net.gather(Piece, 0)
                 await asyncio.sleep(0.1)
@@ -519,7 +508,7 @@ def test_what_came_while_a_party_computed_is_heard_once_it_has_caught_up() -> No
 
     def alone(me: str, program: Program) -> Any:
         async def live() -> Any:
-            wire = wire_of("tls", me, where, keys[me], connect_s=PATIENCE_S, reconnect_s=PATIENCE_S)
+            wire = wire_of(me, where, keys[me], connect_s=PATIENCE_S, reconnect_s=PATIENCE_S)
             return await run_party(endpoint(me, PAIR, wire, RealClock()), program)
 
         return asyncio.run(live())

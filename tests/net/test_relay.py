@@ -15,8 +15,8 @@ from tests.net.worlds import PARTIES, WORLDS, simulated, world
 from colonnade.errors import MalformedMessage, ProtocolError, UnknownParty
 from colonnade.messages import Announce, Backward, Bye, Decay, Message, Relay, encode
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.inprocess.simulated import Faults, Link
 from colonnade.net.relay import branches, opened, written
+from colonnade.net.simulated import Faults, Link
 
 ROUNDS = 20
 

@@ -19,9 +19,9 @@ from tests.patience import PATIENCE_S, until
 from colonnade.errors import CertificateError, ColonnadeError, OversizedMessage, PeerUnreachable
 from colonnade.messages import Piece
 from colonnade.net.endpoint import Endpoint
+from colonnade.net.framing import prefix
 from colonnade.net.stream import tls_channel
 from colonnade.net.stream.certificates import Credentials, issue, make_authority
-from colonnade.net.stream.framing import prefix
 from colonnade.net.stream.tls import STRANGERS as STRANGERS_LIMIT
 from colonnade.net.stream.tls import TlsEngine, _context
 from colonnade.net.stream.tls_channel import TlsChannel
@@ -144,7 +144,7 @@ STRANGERS: dict[str, Visit] = {
 async def _run_with_visit(visit: Visit, parties: tuple[str, ...] = PAIR, *, refused: int = 1) -> NetworkWire:
     """A run during which so many are refused at bee's port. Gives bee's wire when all have finished."""
     where = addresses(parties)
-    lines = {me: wire("tls", me, where, credentials(me, parties)) for me in parties}
+    lines = {me: wire(me, where, credentials(me, parties)) for me in parties}
 
     async def one(me: str) -> None:
         async with party(lines[me], parties) as net:
@@ -238,7 +238,7 @@ async def _both(
     ant: Credentials, bee: Credentials, program: Callable[[Endpoint], Awaitable[object]] | None = None
 ) -> tuple[list[ColonnadeError | None], NetworkWire]:
     where = addresses(PAIR)
-    lines = [wire("tls", me, where, each, connect_s=2.0) for me, each in zip(PAIR, (ant, bee), strict=True)]
+    lines = [wire(me, where, each, connect_s=2.0) for me, each in zip(PAIR, (ant, bee), strict=True)]
 
     async def one(line: NetworkWire) -> ColonnadeError | None:
         try:
@@ -300,7 +300,7 @@ def test_a_frame_over_the_limit_is_refused_before_it_is_read() -> None:
 
 def test_credentials_of_another_party_are_refused() -> None:
     with pytest.raises(CertificateError, match="these are the credentials of bee, not of ant"):
-        wire("tls", "ant", addresses(PAIR), credentials("bee"))
+        wire("ant", addresses(PAIR), credentials("bee"))
 
 
 def test_a_party_may_leave_in_the_moment_in_which_a_stranger_comes() -> None:

@@ -12,7 +12,7 @@ from colonnade.errors import DeadlineExceeded
 from colonnade.messages import Seal
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.inprocess.local import LocalHub
+from colonnade.net.local import LocalHub
 from colonnade.net.waiting import BLOCKED, PATIENCE, Waits
 
 

@@ -17,20 +17,17 @@ from tests.patience import PATIENCE_S
 
 from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.inprocess.local import LocalHub
-from colonnade.net.inprocess.simulated import Faults, Link, SimulatedHub
+from colonnade.net.local import LocalHub
 from colonnade.net.network import Clock, Wire
+from colonnade.net.simulated import Faults, Link, SimulatedHub
 from colonnade.net.stream.certificates import Credentials, issue, make_authority
-from colonnade.net.stream.channel import Engine
-from colonnade.net.stream.grpc import GrpcEngine
 from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.tls import TlsEngine
 from colonnade.net.stream.wire import NetworkWire
 
 RUN = 0xC01
 PARTIES = ("ant", "bee", "cat", "dog")
-NETWORK: dict[str, Callable[[Credentials], Engine]] = {"tls": TlsEngine, "grpc": GrpcEngine}
-WORLDS = ("local", "simulated", "tls", "grpc")
+WORLDS = ("local", "simulated", "tls")
 
 Program = Callable[[Endpoint], Awaitable[Any]]
 Make = Callable[[str], tuple[Wire, Clock]]
@@ -104,20 +101,18 @@ def simulated(
     return run_virtual(main())
 
 
-def wire_of(kind: str, me: str, where: Any, secrets: Credentials, **options: Any) -> NetworkWire:
-    return NetworkWire(me, where, secrets, NETWORK[kind](secrets), **options)
+def wire_of(me: str, where: Any, secrets: Credentials, **options: Any) -> NetworkWire:
+    return NetworkWire(me, where, secrets, TlsEngine(secrets), **options)
 
 
-def network(kind: str, program: Program, parties: tuple[str, ...] = PARTIES[:3], **options: Any) -> list[Any]:
+def tls(program: Program, parties: tuple[str, ...] = PARTIES[:3], **options: Any) -> list[Any]:
     where, patient = addresses(parties), {"connect_s": PATIENCE_S, "reconnect_s": PATIENCE_S}
 
     def make(me: str) -> tuple[Wire, Clock]:
-        return wire_of(kind, me, where, credentials(me, parties), **patient), RealClock()
+        return wire_of(me, where, credentials(me, parties), **patient), RealClock()
 
     return asyncio.run(_together(program, parties, make, options))
 
 
 def world(name: str) -> World:
-    if name in NETWORK:
-        return functools.partial(network, name)
-    return {"local": local, "simulated": simulated}[name]
+    return {"local": local, "simulated": simulated, "tls": tls}[name]

@@ -20,16 +20,17 @@ seeds = st.integers(0, 2**32 - 1)
 
 def estimate(estimator: Estimator, X: Floats, rows: NDArray[np.int64], theta: Floats) -> Floats:
     """X' c / |batch| + m, as a block does it."""
-    gradient = X[rows].T @ estimator.news(rows, theta)
-    v = gradient / len(rows) + estimator.mean()
-    estimator.learn(len(rows), gradient)
+    step, along, change = estimator.coefficients(rows, theta)
+    v: Floats = X[rows].T @ step / len(rows) + (estimator.mean if along else 0.0)
+    if change is not None:
+        estimator.learn(rows, theta, X[rows].T @ change)
     return v
 
 
 def filled(name: str, X: Floats, classes: tuple[int, ...], rng: np.random.Generator) -> Estimator:
     """An estimator that has been through more than one pass of other thetas."""
     estimator = ESTIMATORS[name](ROWS, (COLUMNS, *classes))
-    if isinstance(estimator, Svrg):
+    if estimator.snapshots:
         theta = rng.standard_normal((ROWS, *classes))
         estimator.snapshot(theta, X.T @ theta / ROWS)
     for start in (*range(0, ROWS, 4), 0, 8):
@@ -64,7 +65,7 @@ def test_where_nothing_has_changed_since_it_was_remembered_every_estimate_is_the
     rng = np.random.default_rng(seed)
     X, theta = rng.standard_normal((ROWS, COLUMNS)), rng.standard_normal((ROWS, *classes))
     estimator = filled(name, X, classes, rng)
-    if isinstance(estimator, Svrg):
+    if estimator.snapshots:
         estimator.snapshot(theta, X.T @ theta / ROWS)
     for rows in np.split(rng.permutation(ROWS), 6):
         estimate(estimator, X, rows, theta[rows])
@@ -84,13 +85,13 @@ def test_saga_s_mean_is_that_of_the_thetas_it_remembers_after_any_batches(
         rows = np.arange(4 * number, 4 * number + 4)
         table[rows] = rng.standard_normal((4, *classes))
         estimate(saga, X, rows, table[rows])
-    np.testing.assert_allclose(saga.mean(), X.T @ table / ROWS, atol=1e-12)
+    np.testing.assert_allclose(saga.mean, X.T @ table / ROWS, atol=1e-12)
 
 
 def test_in_its_first_pass_saga_and_before_its_first_snapshot_svrg_are_plain_sgd() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((ROWS, COLUMNS))
-    for estimator in (Saga(ROWS, (COLUMNS,)), Svrg()):
+    for estimator in (Saga(ROWS, (COLUMNS,)), Svrg(ROWS, (COLUMNS,))):
         for rows in np.split(rng.permutation(ROWS), 6):
             theta = rng.standard_normal(4)
             np.testing.assert_array_equal(estimate(estimator, X, rows, theta), X[rows].T @ theta / 4)
@@ -118,3 +119,18 @@ def test_an_estimator_with_the_memory_of_another_goes_on_as_that_one_would(
     for rows in np.split(rng.permutation(ROWS), 6):
         theta = rng.standard_normal((4, *classes))
         np.testing.assert_array_equal(estimate(first, X, rows, theta), estimate(second, X, rows, theta))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_to_ask_for_coefficients_changes_nothing_and_who_takes_no_snapshots_is_given_none(name: str) -> None:
+    rng = np.random.default_rng(0)
+    X, rows, theta = rng.standard_normal((ROWS, COLUMNS)), np.arange(4), rng.standard_normal(4)
+    estimator = filled(name, X, (), rng)
+    before = copy.deepcopy(estimator.memory)
+    first, second = estimator.coefficients(rows, theta), estimator.coefficients(rows, theta)
+    np.testing.assert_array_equal(first.step, second.step)
+    for key, value in vars(before).items():
+        np.testing.assert_array_equal(value, getattr(estimator.memory, key))
+    if not estimator.snapshots:
+        with pytest.raises(TypeError, match="takes no snapshots"):
+            estimator.snapshot(np.zeros(ROWS), np.zeros(COLUMNS))

@@ -112,11 +112,12 @@ def test_the_automatic_step_is_below_the_exact_stability_limit_for_every_flatter
 @settings(max_examples=20)
 def test_plain_sgd_remembers_nothing(values: list[float]) -> None:
     rows, theta = np.arange(len(values)), np.array(values)
-    sgd = Sgd()
+    sgd = Sgd(len(values), (1,))
     for _ in range(2):
-        np.testing.assert_array_equal(sgd.news(rows, theta), theta)
-        assert sgd.mean() == 0.0
-        sgd.learn(len(rows), theta)
+        step, along, change = sgd.coefficients(rows, theta)
+        np.testing.assert_array_equal(step, theta)
+        assert not along
+        assert change is None
 
 
 def growth_of_delayed_saga(
@@ -147,7 +148,7 @@ def test_delayed_saga_converges_at_the_automatic_step_however_delay_and_passes_f
     batches: int,
 ) -> None:
     for delay in (0, 1, 2, 3, 4, 5, 8, 13, 18, 25):
-        step = automatic_step(Smoothness(1.05, 1.05), 10, 10 * batches, delay, saga=True)
+        step = automatic_step(Smoothness(1.05, 1.05), 10, 10 * batches, delay, remembers=True)
         assert growth_of_delayed_saga(step, delay, batches, seed=delay) < 1, delay
 
 
@@ -168,7 +169,8 @@ def test_a_row_alone_in_its_direction_bears_the_automatic_step_of_saga_and_not_t
     smoothness = Smoothness(mean=1 / batches, worst_row=10.0)
     for seed in range(5):
         steps = [
-            automatic_step(smoothness, 10, 10 * batches, 0, saga=saga, numbers=True) for saga in (True, False)
+            automatic_step(smoothness, 10, 10 * batches, 0, remembers=saga, numbers=True)
+            for saga in (True, False)
         ]
         saga, sgd = (growth_of_delayed_saga(step, 0, batches, seed, lone) for step in steps)
         assert saga < 1 < sgd

@@ -1,4 +1,4 @@
-"""SAGA, SVRG and quasi-Newton SVRG on pooled data, with a gradient per row kept where that is simplest."""
+"""SGD, SAGA, SVRG and quasi-Newton SVRG on pooled data; a gradient per row is kept where that is simplest."""
 
 from __future__ import annotations
 
@@ -47,6 +47,15 @@ class Problem:
         return np.arange(len(self.y))
 
 
+def pooled_sgd(problem: Problem, passes: int) -> Floats:
+    """The weights after plain SGD."""
+    w = problem.start()
+    for epoch in range(passes):
+        for rows in problem.batches(epoch):
+            w = w - problem.step * (problem.gradients(w, rows).mean(axis=0) + problem.penalty(w))
+    return w
+
+
 def pooled_saga(problem: Problem, passes: int) -> Floats:
     """The weights after SAGA; the first pass is plain SGD and fills the table of gradients."""
     w = problem.start()
@@ -93,6 +102,10 @@ def pooled_svrg(problem: Problem, passes: int, bfgs: QuasiNewton | None = None) 
             number += 1
         epoch += 1
     return w
+
+
+ORACLES = {"sgd": pooled_sgd, "svrg": pooled_svrg, "saga": pooled_saga}
+"""What every row of `optim.estimators.ESTIMATORS` must be on pooled data."""
 
 
 @dataclass

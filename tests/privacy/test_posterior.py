@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from colonnade.arrays import Numbers, Rows
 from colonnade.losses import LOSSES
-from colonnade.privacy.labels import NoisyLabels, label_points
+from colonnade.privacy.label_noise import NoisyLabels, label_points
 from colonnade.privacy.posterior import Posterior
 
 SIGMA = 2.5

@@ -13,7 +13,7 @@ from tests.browser import browser
 from colonnade.errors import DataError, ShareError
 from colonnade.findings import Finding, read_findings
 from colonnade.job import job_from
-from colonnade.report.dossier import Dossier, Part, read_run
+from colonnade.report.facts import Dossier, Part, read_run
 from colonnade.report.page import page, write_report
 from colonnade.report.privacy import learnt
 from colonnade.result import Described, Result

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 from tests.oracles.tables import random_job, random_tables
 
-from colonnade.conversations.linear.record import THETA
 from colonnade.job.presets import PRESETS
-from colonnade.losses import LOSSES
+from colonnade.losses import LOSSES, Loss
 from colonnade.run.federate import plan_for
 from colonnade.run.notes import notes
 
@@ -26,5 +26,9 @@ def test_every_algorithm_gives_something_away_unless_it_is_alone(algorithm: str)
     assert told_theta == (PRESETS[algorithm].conversation in ("backward", "full"))
 
 
-def test_every_loss_has_a_theta_that_tells_something() -> None:
-    assert THETA.keys() == LOSSES.keys()
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+def test_a_run_says_what_theta_of_its_loss_tells(loss: Loss) -> None:
+    setting = random_tables(parties=3, active=1)
+    plan, _ = plan_for(random_job(setting, "vfb2-sgd", secure={"labels": "clear"}), setting)
+    plan = structs.replace(plan, objective=structs.replace(plan.objective, loss=loss.name))
+    assert any(note.endswith(f": {loss.theta_tells}") for note in notes(plan))

@@ -18,12 +18,12 @@ from typing import IO
 import pytest
 from msgspec import structs
 
-from colonnade.data.party_data import PartyData
+from colonnade.data.prepare.party_data import PartyData
 from colonnade.errors import DataError, PeerLost
 from colonnade.job import Job, job_from
 from colonnade.net.stream.certificates import issue
 from colonnade.run.federate import federate, prepare
-from colonnade.run.nursery import Running
+from colonnade.run.fork_server import Running
 from colonnade.run.processes import collect, lay_out, start, stop_all
 from colonnade.run.resolve import compose
 from colonnade.run.world import Launch
@@ -247,7 +247,7 @@ def test_a_disk_without_room_for_the_parties_is_named_and_nothing_of_them_stays(
         path.write_bytes(b"half")
         raise OSError("31636 requested and 496 written")
 
-    monkeypatch.setattr("colonnade.data.store.np.save", no_room)
+    monkeypatch.setattr("colonnade.data.split.store.np.save", no_room)
     with pytest.raises(DataError, match=rf"{tmp_path}/parties: cannot be written: .* is the disk full\?"):
         lay_out(ordered(job()), tmp_path, tmp_path / "authority")
     assert not (tmp_path / "parties").exists()

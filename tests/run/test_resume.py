@@ -12,7 +12,7 @@ from tests.oracles.tables import random_job, random_tables
 
 from colonnade.errors import Aborted, CheckpointError
 from colonnade.job.plan import Plan
-from colonnade.net.inprocess.simulated import SimulatedWire
+from colonnade.net.simulated import SimulatedWire
 from colonnade.result import Moment
 from colonnade.run.federate import plan_for
 from colonnade.run.launch import launch

@@ -10,7 +10,7 @@ import pytest
 from tests.run.test_resume import cut, order_of
 
 from colonnade.arrays import Rows
-from colonnade.conversations.cascade.private import PrivateReplies
+from colonnade.conversations.cascade.private_replies import PrivateReplies
 from colonnade.errors import CheckpointError, ShareError
 from colonnade.privacy.accountant import epsilon_of, multiplier_for
 from colonnade.run.launch import launch

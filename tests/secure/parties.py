@@ -17,8 +17,8 @@ from colonnade.messages import Message, decode
 from colonnade.net.clock import VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.frame import DATA, unpack
-from colonnade.net.inprocess.simulated import Faults, Link, SimulatedHub
 from colonnade.net.network import Deliver
+from colonnade.net.simulated import Faults, Link, SimulatedHub
 from colonnade.secure.masked import MaskedSum
 from colonnade.secure.neighbours import circle
 from colonnade.secure.plain import PlainSum

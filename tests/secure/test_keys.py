@@ -10,7 +10,7 @@ from colonnade.errors import CertificateError, JobError
 from colonnade.messages import Hello
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.inprocess.local import LocalHub
+from colonnade.net.local import LocalHub
 from colonnade.secure.keys import InProcessIdentity, agree
 
 PAIR = ("bank", "shop")

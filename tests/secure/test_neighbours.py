@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from tests.secure.parties import Parties, masked, with_parties
 
+from colonnade.attacks.coalitions import leaks, masked_graph
 from colonnade.errors import ProtocolError
 from colonnade.messages import Coin, CoinShown
 from colonnade.secure import neighbours as module
-from colonnade.secure.coalitions import leaks, masked_graph
 from colonnade.secure.neighbours import circle, draw, leak_chance, neighbours_for, sentence, shuffled
 
 

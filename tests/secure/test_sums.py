@@ -17,7 +17,7 @@ from tests.secure.parties import SUMS, Parties, random_pieces, with_parties
 from colonnade.arrays import Floats
 from colonnade.errors import DeadlineExceeded, FixedPointOverflow, ProtocolError, TagReused
 from colonnade.messages import Branch, Message, Piece, Topic, tag_of
-from colonnade.net.inprocess.simulated import Faults, Link
+from colonnade.net.simulated import Faults, Link
 from colonnade.secure import ring, tree
 
 KINDS = sorted(SUMS)

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.attacks.test_coalitions import tree_pairs
 from tests.secure.parties import Parties, random_pieces, with_parties
-from tests.secure.test_coalitions import tree_pairs
 
+from colonnade.attacks.coalitions import tree_graph
 from colonnade.errors import DeadlineExceeded, ProtocolError, SumError
 from colonnade.messages import Branch, Topic, tag_of, topic_of
 from colonnade.net.endpoint import Endpoint
-from colonnade.secure.coalitions import tree_graph
 from colonnade.secure.hosts import TreePair, choose_trees, unsafe_reason
 from colonnade.secure.tree import STEP, TreeSum, branch_tag, error_bound, mask_size
 

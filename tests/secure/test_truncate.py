@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
-from tests.secure.test_waves import ROLES, streams_of
+from tests.secure.test_shared_logistic import ROLES, streams_of
 
 from colonnade.errors import TagReused
 from colonnade.secure.truncate import Truncation, opening

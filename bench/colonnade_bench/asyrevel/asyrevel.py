@@ -12,7 +12,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from colonnade.data.datasets import available
+from colonnade.data.datasets.loading import available
 from colonnade_bench.asyrevel.line import line_times
 from colonnade_bench.asyrevel.lossless import TABLE_4, sets_of, table_4, trial
 from colonnade_bench.asyrevel.lossless import pieces as trial_pieces

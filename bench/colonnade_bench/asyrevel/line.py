@@ -36,7 +36,7 @@ async def _measure(d: int, exchanges: int) -> tuple[float, float, float]:
         ends = {}
         wires = []
         for me, peer in (PARTIES, PARTIES[::-1]):
-            wire = network_wire("tls", me, addresses, Credentials.load(folder, me, [peer]), 10.0)
+            wire = network_wire(me, addresses, Credentials.load(folder, me, [peer]), 10.0)
             ends[me] = Endpoint(me, PARTIES, wire, RealClock(), run=1)
             wires.append(wire)
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.data.datasets import available
+from colonnade.data.datasets.loading import available
 from colonnade.errors import JobError
 from colonnade.job import Job
 from colonnade.run.federate import Tables, run_tables

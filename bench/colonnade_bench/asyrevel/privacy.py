@@ -13,7 +13,7 @@ from typing import Any
 from colonnade.arrays import Floats
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import DIGITS, Probe, Recovery, judge, passive, read_off
-from colonnade.conversations.cascade.walk import Walk, passes_of
+from colonnade.conversations.cascade.row_order import Walk, passes_of
 from colonnade.job import Job, job_from
 from colonnade.run.federate import Finished, Tables, plan_for, run_tables
 from colonnade_bench.common import Bench, Grid, Say

@@ -9,7 +9,7 @@ import numpy as np
 
 from colonnade.conversations.cascade.pooled import by_gradient, by_values, stack_of
 from colonnade.conversations.pooling import AllColumns
-from colonnade.data.catalogue import DATASETS
+from colonnade.data.datasets.catalogue import DATASETS
 from colonnade.job import Data, Job, job_from
 from colonnade.result import Result
 from colonnade.run.federate import Tables, plan_for

@@ -19,11 +19,10 @@ import numpy as np
 
 from colonnade.attacks.split_labels import gradients_heard
 from colonnade.attacks.transcript import Transcript
-from colonnade.data.assign import Assigned
+from colonnade.data.split.assign import Assigned
 from colonnade.errors import Aborted, Diverged
 from colonnade.job import Job, job_from
 from colonnade.job.plan import Plan
-from colonnade.privacy.paper_epsilon import Observed
 from colonnade.result import Moment
 from colonnade.run.federate import Tables, plan_for, run_tables
 from colonnade.run.launch import launch
@@ -31,6 +30,7 @@ from colonnade.run.party import Share
 from colonnade.run.world import Launch, untapped
 from colonnade_bench.common import machine
 from colonnade_bench.czofo.data import experiment
+from colonnade_bench.czofo.paper_epsilon import Observed
 from colonnade_bench.party_tables import first_rows, held_out, label_of
 
 Sections = dict[str, Any]

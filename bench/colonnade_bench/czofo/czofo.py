@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from colonnade.data.datasets import available
+from colonnade.data.datasets.loading import available
 from colonnade.errors import JobError
 from colonnade_bench.common import Bench, Grid, Panel, Say
 from colonnade_bench.czofo import paper

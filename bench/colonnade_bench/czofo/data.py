@@ -12,13 +12,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from colonnade.data.assign import Assigned
-from colonnade.data.catalogue import DATASETS
-from colonnade.data.datasets import load_dataset
-from colonnade.data.labels import Labels
-from colonnade.data.party_data import PartyData, Recipe
-from colonnade.data.scaling import Scale
-from colonnade.data.split import train_test_rows
+from colonnade.data.datasets.catalogue import DATASETS
+from colonnade.data.datasets.loading import load_dataset
+from colonnade.data.prepare.labels import Labels
+from colonnade.data.prepare.party_data import PartyData, Recipe
+from colonnade.data.prepare.scaling import Scale
+from colonnade.data.split.assign import Assigned
+from colonnade.data.split.split import train_test_rows
 from colonnade.data.table import Column, RawTable
 from colonnade.errors import DataError
 from colonnade.job import SERVER, numbered_parties

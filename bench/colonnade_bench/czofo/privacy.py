@@ -1,7 +1,7 @@
 """Beyond VFL-CZOFO's Table 8: accuracy under differential privacy that holds, beside the paper's epsilon.
 
 For each data set: `vafl`, `czofo-coord` and `czofo` without a mechanism, `czofo` with the epsilon that the
-paper's formula gives it, which bounds nothing (`privacy.paper_epsilon`); then, for every epsilon, `vafl-dp`
+paper's formula gives it, which bounds nothing (`czofo.paper_epsilon`); then, for every epsilon, `vafl-dp`
 (noise on every gradient) and `vafl` and `czofo` on randomised labels. The settings of `vafl-dp` were chosen
 on a tenth of the training rows (`czofo.steps`), those of the others as in the other tables.
 """
@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from colonnade.data.datasets import available
-from colonnade.privacy.paper_epsilon import claimed_epsilon
+from colonnade.data.datasets.loading import available
 from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.czofo.case import Case, Record
 from colonnade_bench.czofo.cases import LINEAR
 from colonnade_bench.czofo.paper import PRIVACY
+from colonnade_bench.czofo.paper_epsilon import claimed_epsilon
 from colonnade_bench.czofo.records import Measure
 from colonnade_bench.czofo.steps import HUNDRED, MLP, NOISY
 

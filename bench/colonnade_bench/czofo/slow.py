@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from colonnade.data.datasets import available
+from colonnade.data.datasets.loading import available
 from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.czofo.case import Case, Record
 from colonnade_bench.czofo.cases import cases_of

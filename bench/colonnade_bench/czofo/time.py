@@ -7,7 +7,7 @@ the end. Loading data and libraries is not counted.
 
 from __future__ import annotations
 
-from colonnade.data.datasets import available
+from colonnade.data.datasets.loading import available
 from colonnade.job import SERVER
 from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.czofo.case import Case, Sections

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from colonnade.data.datasets import data_folders
+from colonnade.data.datasets.loading import data_folders
 from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.defaults.known import KNOWN
 from colonnade_bench.defaults.measure import Quality, Run, by_commands, by_pipeline, from_python

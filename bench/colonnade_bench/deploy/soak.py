@@ -32,10 +32,10 @@ import numpy as np
 
 from colonnade.demo.daemons import wait_connected
 from colonnade.demo.departments import HOLDER, MEASURES, lay_out
-from colonnade.deploy import commands
-from colonnade.deploy.contract import read_terms
+from colonnade.deploy.daemon import commands
 from colonnade.deploy.settings import Settings, read_settings
-from colonnade.deploy.terms import Terms
+from colonnade.deploy.terms.contract import read_terms
+from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import ColonnadeError, PeerUnreachable
 from colonnade.run.processes import stop_all
 from colonnade_bench.deploy.strangers import stranger, unknown

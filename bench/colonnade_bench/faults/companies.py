@@ -22,10 +22,11 @@ import numpy as np
 
 from colonnade.arrays import Arrays
 from colonnade.demo.daemons import wait_connected
-from colonnade.deploy import commands, shares
-from colonnade.deploy.journal import Interruption, read_journal
+from colonnade.deploy.books.journal import Interruption, read_journal
+from colonnade.deploy.daemon import commands
+from colonnade.deploy.models import stored_shares
 from colonnade.deploy.settings import Settings, read_settings
-from colonnade.deploy.terms import Terms
+from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import ColonnadeError, ShareError
 from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.net.stream.port import free_ports
@@ -182,7 +183,7 @@ class Companies:
         found = {}
         for name in NAMES:
             with suppress(ShareError):
-                found[name] = shares.load(self.settings[name].state / "models", model).arrays
+                found[name] = stored_shares.load(self.settings[name].state / "models", model).arrays
         return found
 
     def cuts(self) -> list[str]:

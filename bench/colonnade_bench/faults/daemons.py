@@ -27,8 +27,8 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Arrays
-from colonnade.deploy.contract import check_terms
-from colonnade.deploy.terms import Terms
+from colonnade.deploy.terms.contract import check_terms
+from colonnade.deploy.terms.terms import Terms
 from colonnade_bench.faults.cases import BLIND, CLEAR, Case, Fate
 from colonnade_bench.faults.companies import NAMES, Companies, wait_for
 

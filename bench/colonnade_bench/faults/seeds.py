@@ -18,9 +18,9 @@ from unittest.mock import patch
 import numpy as np
 
 from colonnade.errors import CheckpointError
-from colonnade.run.faulty import SimulatedDisk, Trouble, is_named, session
 from colonnade.run.party import Share
 from colonnade_bench.faults.cases import CASES, order_of
+from colonnade_bench.faults.simulated import SimulatedDisk, Trouble, is_named, session
 
 SESSIONS = 6  # of which the last has no faults
 Weights = dict[str, dict[str, np.ndarray]]

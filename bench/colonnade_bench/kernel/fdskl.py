@@ -22,7 +22,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from colonnade.data.datasets import available
+from colonnade.data.datasets.loading import available
 from colonnade_bench.common import Bench, Say
 from colonnade_bench.kernel.curves import figure_3
 from colonnade_bench.kernel.growth import figure_5

@@ -19,8 +19,8 @@ from colonnade.baselines.pooled import pool
 from colonnade.baselines.svc import bandwidth_and_penalty, fit_svc, trade_off
 from colonnade.conversations.kernel.record import pooled_fit
 from colonnade.conversations.pooling import AllColumns
-from colonnade.data.catalogue import DATASETS
-from colonnade.data.datasets import train_file
+from colonnade.data.datasets.catalogue import DATASETS
+from colonnade.data.datasets.loading import train_file
 from colonnade.data.table import INTERCEPT, Table
 from colonnade.job import Data, Job, job_from
 from colonnade.losses import LOSSES

@@ -1,6 +1,6 @@
 """Stars and trees against the number of parties (FDSKL, Figure 4), by the sums and broadcasts that ship.
 
-Parties are real endpoints on the simulated net, each with one network card (`net/inprocess/simulated.py`).
+Parties are real endpoints on the simulated net, each with one network card (`net/simulated.py`).
 With L the latency and T an array's time through a card, the formulas are
 
     sum over a star       L + (q - 1) T           result over a star            L + (q - 1) T
@@ -26,7 +26,7 @@ from colonnade.job import Broadcast
 from colonnade.messages import Backward
 from colonnade.net.clock import VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.inprocess.simulated import Link, SimulatedHub
+from colonnade.net.simulated import Link, SimulatedHub
 from colonnade.secure.masked import MaskedSum
 from colonnade.secure.plain import PlainSum
 from colonnade.secure.protocol import SecureSum

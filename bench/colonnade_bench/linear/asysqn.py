@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from colonnade.data.datasets import available
+from colonnade.data.datasets.loading import available
 from colonnade_bench.calibrate import calibrated, words
 from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.linear.cti import BANDWIDTH_BPS, LATENCY_S, timed

@@ -18,7 +18,7 @@ import numpy as np
 from colonnade.messages import Announce
 from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.inprocess.simulated import Link, SimulatedHub
+from colonnade.net.simulated import Link, SimulatedHub
 from colonnade.net.stream.certificates import Credentials, issue, make_authority
 from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.wire import network_wire
@@ -83,7 +83,7 @@ def over_tls(times: int = 200, trials: int = 10, sizes: Sequence[int] = SIZES) -
 
     async def measure(folder: str) -> dict[int, float]:
         addresses = {name: ("127.0.0.1", port) for name, port in zip(PAIR, free_ports(2), strict=True)}
-        wires = [network_wire("tls", me, addresses, Credentials.load(folder, me, PAIR), 30.0) for me in PAIR]
+        wires = [network_wire(me, addresses, Credentials.load(folder, me, PAIR), 30.0) for me in PAIR]
         ends = [Endpoint(me, PAIR, wire, RealClock(), run=1) for me, wire in zip(PAIR, wires, strict=True)]
         try:
             await asyncio.gather(*(wire.start() for wire in wires))

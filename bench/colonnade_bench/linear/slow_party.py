@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from colonnade.run.gathered import staleness_of
+from colonnade.run.gather_result import staleness_of
 from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.linear.lossless import Answers, Lossless, Trial
 from colonnade_bench.linear.trials import PARTIES

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from colonnade.data.assign import assign
-from colonnade.data.catalogue import DATASETS
-from colonnade.data.datasets import available
+from colonnade.data.datasets.catalogue import DATASETS
+from colonnade.data.datasets.loading import available
+from colonnade.data.split.assign import assign
 from colonnade.data.table import Table
 from colonnade.errors import ColonnadeError, Diverged
 from colonnade.job import Data, job_from

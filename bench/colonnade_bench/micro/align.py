@@ -53,7 +53,7 @@ def party(
     async def main() -> dict[str, Any]:
         credentials = Credentials.load(folder, me, names)
         addresses = {name: ("127.0.0.1", port) for name, port in zip(names, ports, strict=True)}
-        wire = network_wire("tls", me, addresses, credentials, 30.0)
+        wire = network_wire(me, addresses, credentials, 30.0)
         net = Endpoint(me, tuple(names), wire, RealClock(), run=1)
         await wire.start()
         secrets = await agree(net, credentials, version="0", job="benchmark")

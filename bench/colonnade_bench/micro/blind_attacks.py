@@ -34,7 +34,7 @@ from colonnade.conversations.blind.columns import Turn
 from colonnade.data.table import Table
 from colonnade.job import Job, job_from
 from colonnade.run.federate import Tables, plan_for, prepare
-from colonnade.run.gathered import Source
+from colonnade.run.gather_result import Source
 from colonnade.run.resolve import compose
 from colonnade.run.world import Launch
 

@@ -21,9 +21,9 @@ import numpy as np
 
 from colonnade.demo.daemons import daemons, wait_connected
 from colonnade.demo.departments import HOLDER, MEASURES, lay_out
-from colonnade.deploy import commands
-from colonnade.deploy.contract import read_terms
+from colonnade.deploy.daemon import commands
 from colonnade.deploy.settings import Settings, read_settings
+from colonnade.deploy.terms.contract import read_terms
 from colonnade_bench.micro.busy import latencies
 
 OTHER = "radiology"

@@ -13,7 +13,7 @@ import argparse
 
 from threadpoolctl import threadpool_limits
 
-from colonnade.data.datasets import available
+from colonnade.data.datasets.loading import available
 from colonnade_bench.kernel.made_up import SETS
 from colonnade_bench.kernel.penalties import penalties
 from colonnade_bench.kernel.traffic import COMPARED, bits_compared

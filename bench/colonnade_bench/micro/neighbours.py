@@ -18,7 +18,7 @@ import numpy as np
 
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.inprocess.local import LocalHub
+from colonnade.net.local import LocalHub
 from colonnade.secure.masked import MaskedSum
 from colonnade.secure.neighbours import draw, neighbours_for
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.csv
 from threadpoolctl import threadpool_limits
 
-from colonnade.data.files import load
+from colonnade.data.read.files import load
 from colonnade.job import job_from
 from colonnade.run.federate import federate
 

@@ -22,7 +22,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from colonnade.conversations.schedule import Schedule
-from colonnade.data.datasets import load_dataset
+from colonnade.data.datasets.loading import load_dataset
 from colonnade.job import Job, job_from
 from colonnade.losses import LOSSES
 from colonnade.models.linear import rows_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from colonnade.net.inprocess.simulated import Link
+from colonnade.net.simulated import Link
 from colonnade_bench.common import Bench
 from colonnade_bench.kernel.topologies import figure_4
 

@@ -2,8 +2,8 @@
 
     python -m colonnade_bench.micro.wires [--scale 1.0]
 
-`local` is two parties in one process, which is what it is for; `tls` and `grpc` are two processes that
-talk over loopback with mutual TLS. A round trip is a message and its answer; messages a second is one
+`local` is two parties in one process, which is what it is for; `tls` is two processes that talk over
+loopback with mutual TLS. A round trip is a message and its answer; messages a second is one
 party sending as fast as it can and the other one taking them in, order and checks included. Beside each
 stands the processor time that both parties spent on one, which other programs on the machine change less.
 """
@@ -18,14 +18,13 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from colonnade.messages import Announce, Piece
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.inprocess.local import LocalHub
+from colonnade.net.local import LocalHub
 from colonnade.net.stream.certificates import Credentials, issue, make_authority
 from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.wire import network_wire
@@ -36,7 +35,6 @@ TRIPS, BURSTS = 2000, 80
 WINDOW = 256  # messages in a burst; then the other side answers, so that memory stays bounded
 REPEATS = 3  # the best counts: other programs can only make a repeat slower
 
-Network = Literal["tls", "grpc"]
 Step = tuple[int, int, int]
 
 
@@ -110,10 +108,10 @@ async def local(scale: float) -> Costs:
 
 
 @asynccontextmanager
-async def joined(kind: Network, me: str, folder: str, ports: tuple[int, int]) -> AsyncIterator[Endpoint]:
+async def joined(me: str, folder: str, ports: tuple[int, int]) -> AsyncIterator[Endpoint]:
     """This process as one of the two parties."""
     addresses = {name: ("127.0.0.1", port) for name, port in zip(PAIR, ports, strict=True)}
-    wire = network_wire(kind, me, addresses, Credentials.load(folder, me, PAIR), 30.0)
+    wire = network_wire(me, addresses, Credentials.load(folder, me, PAIR), 30.0)
     net = Endpoint(me, PAIR, wire, RealClock(), run=1)
     try:
         await wire.start()
@@ -122,21 +120,21 @@ async def joined(kind: Network, me: str, folder: str, ports: tuple[int, int]) ->
         await net.close()
 
 
-def run_server(kind: Network, folder: str, ports: tuple[int, int], scale: float) -> None:
+def run_server(folder: str, ports: tuple[int, int], scale: float) -> None:
     """Answer until all is done; a process of its own."""
 
     async def program() -> None:
-        async with joined(kind, SERVER, folder, ports) as net:
+        async with joined(SERVER, folder, ports) as net:
             await serve(net, scale, own_process=True)
 
     asyncio.run(program())
 
 
-def network(kind: Network, scale: float) -> Costs:
+def network(scale: float) -> Costs:
     """The costs of two processes with mutual TLS."""
 
     async def program() -> Costs:
-        async with joined(kind, ASKER, folder, ports) as net:
+        async with joined(ASKER, folder, ports) as net:
             return await ask(net, scale)
 
     first, second = free_ports(2)
@@ -145,7 +143,7 @@ def network(kind: Network, scale: float) -> Costs:
         make_authority(folder)
         for me in PAIR:
             issue(folder, me)
-        arguments = (kind, folder, ports, scale)
+        arguments = (folder, ports, scale)
         process = multiprocessing.get_context("spawn").Process(target=run_server, args=arguments)
         process.start()
         costs = asyncio.run(program())
@@ -161,18 +159,15 @@ def main() -> None:
     scale = parser.parse_args().scale
     results = {
         "local": asyncio.run(local(scale)),
-        "tls": network("tls", scale),
-        "grpc": network("grpc", scale),
+        "tls": network(scale),
     }
-    print(f"{'wire':6} {'size':>6}  {'trips/s':>8} {'CPU us':>7} {'to grpc':>8}", end="  ")
-    print(f"{'messages/s':>10} {'CPU us':>7} {'to grpc':>8}")
+    print(f"{'wire':6} {'size':>6}  {'trips/s':>8} {'CPU us':>7}  {'messages/s':>10} {'CPU us':>7}")
     for name, costs in results.items():
         for size in SIZES:
             print(f"{name:6} {size:6}", end="")
             for count, width in ((1, 8), (WINDOW, 10)):
-                cost, base = costs[size, count], results["grpc"][size, count]
-                print(f"  {1 / cost.clock:{width},.0f} {1e6 * cost.processor:7.1f}", end=" ")
-                print(f"{base.clock / cost.clock:7.1f}x", end="")
+                cost = costs[size, count]
+                print(f"  {1 / cost.clock:{width},.0f} {1e6 * cost.processor:7.1f}", end="")
             print()
 
 

@@ -15,11 +15,11 @@ from math import log
 
 import numpy as np
 
-from colonnade.data.assign import Assigned
+from colonnade.data.split.assign import Assigned
 from colonnade.job import job_from
 from colonnade.run.federate import read, weigh_job
 from colonnade.run.resolve import compose
-from colonnade.run.weigh import Weighing
+from colonnade.run.woe_party import Weighing
 
 
 def distance(assigned: Assigned, weighed: dict[str, Weighing]) -> float:

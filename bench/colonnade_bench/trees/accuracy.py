@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from colonnade.data.datasets import known_dataset
+from colonnade.data.datasets.loading import known_dataset
 from colonnade.data.table import Table
 from colonnade.job import job_from
 from colonnade.losses import LOSSES

@@ -32,9 +32,9 @@ from colonnade.job.plan import Task
 from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Model
 from colonnade.net.network import Wire
-from colonnade.privacy.labels import delta_of
+from colonnade.privacy.label_noise import delta_of
 from colonnade.run.federate import Finished, conclude, prepare
-from colonnade.run.gathered import Source
+from colonnade.run.gather_result import Source
 from colonnade.run.launch import IN_PROCESS
 from colonnade.run.party import Progress
 from colonnade.run.resolve import compose

@@ -24,7 +24,7 @@ from colonnade.attacks import (
 )
 from colonnade.attacks.case import Case, Guess, Labels
 from colonnade.attacks.theta import labels_from_theta
-from colonnade.conversations.cascade.walk import Walk, passes_of
+from colonnade.conversations.cascade.row_order import Walk, passes_of
 from colonnade.losses import LOSSES
 
 

@@ -20,8 +20,8 @@ from colonnade.arrays import Numbers, Rows
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import Recovery, judge
 from colonnade.compress.quantize import Quantizer
+from colonnade.conversations.cascade.row_order import Walk, passes_of
 from colonnade.conversations.cascade.settings import CascadeSettings
-from colonnade.conversations.cascade.walk import Walk, passes_of
 from colonnade.job.plan import Plan
 from colonnade.messages import Reply
 

@@ -54,7 +54,9 @@ def _has_theta(message: Announce, size: int) -> bool:
 def rows_of_round(case: Case, number: int, offset: int | None = None) -> Rows:
     """The rows of a round, which every party derives from the plan; with an offset, of one that is pulled."""
     plan = case.plan
-    kind = at_own_pace(plan.settings.estimator) if offset is None and own_pace(plan) else Schedule
+    kind = (
+        at_own_pace(remembers=plan.settings.kind.remembers) if offset is None and own_pace(plan) else Schedule
+    )
     schedule = kind(
         case.rows, plan.pace.batch, plan.pace.epochs, plan.seed, plan.label_holders, plan.settings.reshuffle
     )

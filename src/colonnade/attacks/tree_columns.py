@@ -24,7 +24,7 @@ from colonnade.trees.bins import Grid
 from colonnade.trees.boosting import Sampling
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.gradients import parted, unpacked
-from colonnade.trees.own import joined_sides
+from colonnade.trees.own_columns import joined_sides
 
 EQUATIONS = 1000  # at most: a matrix of all rows for each
 

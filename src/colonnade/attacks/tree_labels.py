@@ -22,7 +22,7 @@ from colonnade.trees.boosting import Sampling
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.gradients import parted, unpacked
 from colonnade.trees.grow import Level
-from colonnade.trees.own import OwnColumns, joined_sides
+from colonnade.trees.own_columns import OwnColumns, joined_sides
 
 TREES = 20  # that the direction is taken from
 

@@ -28,8 +28,8 @@ from scipy.sparse.linalg import lsqr
 
 from colonnade.arrays import Matrix, Numbers, Rows
 from colonnade.attacks.transcript import Transcript
+from colonnade.conversations.cascade.row_order import Walk, passes_of
 from colonnade.conversations.cascade.settings import CascadeSettings
-from colonnade.conversations.cascade.walk import Walk, passes_of
 from colonnade.job.plan import Plan
 from colonnade.messages import Reply, Upload
 from colonnade.metrics import auc

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from colonnade import __version__
 from colonnade.cli.audit import audit
 from colonnade.cli.bench import bench
 from colonnade.cli.budget import budget
@@ -32,6 +31,7 @@ from colonnade.cli.run import run
 from colonnade.cli.track import track
 from colonnade.cli.train import train
 from colonnade.cli.tune import tune
+from colonnade.cli.version import show_version
 from colonnade.errors import ColonnadeError
 
 INTERRUPTED = 130
@@ -97,9 +97,17 @@ def _usage(error: click.ClickException) -> str:
 @click.group(
     cls=Colonnade, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.option(
+    "--version", is_flag=True, expose_value=False, callback=show_version, help="Show the version and exit."
+)
+@click.option(
+    "--verbose",
+    is_flag=True,
+    is_eager=True,
+    help="With --version: Python, too, and what is compiled.",
+)
 @click.option("--debug", is_flag=True, help="Show the whole traceback when something fails.")
-def main(debug: bool) -> None:
+def main(verbose: bool, debug: bool) -> None:
     """Train one model over columns that different organisations hold.
 
     \b

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from colonnade.cli.machine import JSON, print_json
+from colonnade.cli.machine import JSON, note, print_json
 
 if TYPE_CHECKING:
     from colonnade.attacks.audit import Audited
@@ -58,7 +58,7 @@ def audit(
         write_findings(folder / FILE, done.findings)
         files.append(folder / FILE)
         if report:
-            from colonnade.report.dossier import read_run
+            from colonnade.report.facts import read_run
             from colonnade.report.page import write_report
 
             files.append(write_report(read_run(folder), folder / REPORT))
@@ -75,7 +75,7 @@ def _audited(path: Path, *, quiet: bool) -> Audited:
     from colonnade.cli.progress import progress
     from colonnade.job import read_job
 
-    job = read_job(path)
+    job = read_job(path, note)
     with progress(job.train.epochs, quiet=quiet) as reporter:
         return audited(job, progress=reporter, tell=reporter.tell)
 

@@ -26,8 +26,8 @@ def budget(config: Path, as_json: bool) -> None:
     """
     import msgspec
 
+    from colonnade.deploy.daemon.views import BUDGET, budget_row, budgets
     from colonnade.deploy.settings import read_settings
-    from colonnade.deploy.views import BUDGET, budget_row, budgets
 
     settings = read_settings(config)
     found = budgets(settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,11 @@ if TYPE_CHECKING:
 BAD = 2
 
 
-def check_job(job: Job, folder: Path, *, as_json: bool) -> int:
-    """Show every problem with its remedy; returns the exit code, 2 if one of them stops the run."""
+def check_job(job: Job, folder: Path, notes: Sequence[str], *, as_json: bool) -> int:
+    """Show every problem with its remedy; returns the exit code, 2 if one of them stops the run.
+
+    `notes` is what the reader of the job file told.
+    """
     import msgspec
 
     from colonnade.cli.folder import claim
@@ -23,7 +27,7 @@ def check_job(job: Job, folder: Path, *, as_json: bool) -> int:
     from colonnade.errors import JobError
     from colonnade.run.examine import examine
 
-    found = examine(job)
+    found = [*(Problem("", text, stops=False) for text in notes), *examine(job)]
     try:
         claim(folder)
     except JobError as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from colonnade.cli.credit_model import FOLDER, coefficients, export, importance, scorecard
-from colonnade.cli.machine import JSON, print_json
+from colonnade.cli.machine import JSON, note, print_json
 
 if TYPE_CHECKING:
     from colonnade.test_scores import TestScores
@@ -40,7 +40,7 @@ def woe(job_file: Path, bins: bool, as_json: bool) -> None:
     from colonnade.job import read_job
     from colonnade.run.federate import weigh_columns_of
 
-    weighed = weigh_columns_of(read_job(job_file))
+    weighed = weigh_columns_of(read_job(job_file, note))
     columns = [(party, each) for party, done in weighed.items() for each in done.columns]
     if as_json:
         print_json(
@@ -118,7 +118,7 @@ def stability(folder: Path, scores: Path, as_json: bool) -> None:
       colonnade credit stability runs/job scores.csv
     """
     from colonnade.credit.measures import psi
-    from colonnade.data.files import load
+    from colonnade.data.read.files import load
 
     now = load(scores).column("score").astype(float)
     value = psi(_test_scores(folder).z, now)

@@ -12,7 +12,7 @@ from colonnade.cli.machine import JSON, print_json
 if TYPE_CHECKING:
     from colonnade.credit.linear import LinearModel
     from colonnade.data.table import RawTable
-    from colonnade.run.kept import KeptModel
+    from colonnade.run.run_shares import KeptModel
 
 FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
@@ -67,7 +67,7 @@ def coefficients(folder: Path, as_json: bool) -> None:
 
     from colonnade.cli.show import console, table
     from colonnade.credit.inference import coefficient_table
-    from colonnade.run.kept import KeptModel
+    from colonnade.run.run_shares import KeptModel
 
     model, plan = _model(folder), KeptModel.read(folder).plan
     model.require_logistic("a table of p-values")
@@ -103,7 +103,7 @@ def export(folder: Path, out: Path, raw: bool, as_json: bool) -> None:
     from colonnade.cli.folder import check_file
     from colonnade.disk import drafted
     from colonnade.errors import ShareError
-    from colonnade.run.kept import KeptModel
+    from colonnade.run.run_shares import KeptModel
 
     if out.exists():
         raise ShareError(f"{out} exists and is not overwritten")
@@ -168,7 +168,7 @@ def importance(folder: Path, as_json: bool) -> None:
 
     from colonnade.cli.show import console, table
     from colonnade.credit.trees import TreeModel
-    from colonnade.run.kept import KeptModel
+    from colonnade.run.run_shares import KeptModel
 
     found = TreeModel.of(KeptModel.read(folder)).importances()
     if as_json:
@@ -180,7 +180,7 @@ def importance(folder: Path, as_json: bool) -> None:
 
 def _model(folder: Path) -> LinearModel:
     from colonnade.credit.linear import LinearModel
-    from colonnade.run.kept import KeptModel
+    from colonnade.run.run_shares import KeptModel
 
     return LinearModel.of(KeptModel.read(folder))
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from colonnade.errors import ColonnadeError, PeerUnreachable
 
 if TYPE_CHECKING:
-    from colonnade.deploy.commands import Request
-    from colonnade.deploy.session import Event
+    from colonnade.deploy.daemon.commands import Request
+    from colonnade.deploy.session.session import Event
     from colonnade.deploy.settings import Settings
-    from colonnade.deploy.terms import Terms
+    from colonnade.deploy.terms.terms import Terms
 
 RETRY_S = 0.5
 
@@ -24,7 +24,7 @@ class DaemonError(ColonnadeError):
 
 def ask(settings: Settings, request: Request, tell: Callable[[Event], None] = lambda event: None) -> Any:
     """The daemon's result for a request; DaemonError if it answers with an error. `tell` gets its events."""
-    from colonnade.deploy import commands
+    from colonnade.deploy.daemon import commands
 
     async def main() -> Any:
         async for message in commands.ask(settings, request):
@@ -43,8 +43,8 @@ def ask(settings: Settings, request: Request, tell: Callable[[Event], None] = la
 
 def ask_to_train(settings: Settings, terms: Terms, tell: Callable[[Event], None], *, timeline: bool) -> Any:
     """The daemon's result of a training; if the daemon dies meanwhile its return is waited for."""
-    from colonnade.deploy.commands import FollowRequest, TrainRequest
-    from colonnade.deploy.session import Event
+    from colonnade.deploy.daemon.commands import FollowRequest, TrainRequest
+    from colonnade.deploy.session.session import Event
 
     begun: list[str] = []
 

@@ -159,7 +159,7 @@ def _show_files(terminal: Console, out: Path) -> None:
     files = [
         ("report", out / "report.html"),
         ("result", out / "result.json"),
-        ("figure", f"{out / 'loss.png'}, loss.svg"),
+        ("figure", out / "loss.svg"),
         ("the job", out / "job.toml"),
         ("each department", f"{parties}: its files, settings, key, log, and share of the model"),
     ]

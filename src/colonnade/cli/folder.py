@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 RESULT = "result.json"
 BEST = "best.toml"
-FIGURES = ("loss.png", "loss.svg")
+FIGURE = "loss.svg"
+OLD_FIGURE = "loss.png"  # which 0.2 drew as well
 REPORT = "report.html"
 JOB = "job.toml"
 MODELS, TEST_SCORES = "models", test_scores.FILE
@@ -110,7 +111,7 @@ def _writable(folder: Path) -> bool:
 def store_run(folder: Path, done: Finished, *, plot: bool) -> list[Path]:
     """Write all that a run keeps, in place of an earlier run. Returns what was written."""
     from colonnade.job.writing import as_toml
-    from colonnade.run.kept import keep
+    from colonnade.run.run_shares import keep
 
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / DRAFT
@@ -137,7 +138,7 @@ def store_run(folder: Path, done: Finished, *, plot: bool) -> list[Path]:
 def store(folder: Path, result: Result, *, plot: bool, timeline: Timeline | None = None) -> list[Path]:
     """Write the result, and its figure and timeline if there are any. Returns the files that were written."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in (*FIGURES, REPORT, TIMELINE, findings.FILE):
+    for name in (FIGURE, OLD_FIGURE, REPORT, TIMELINE, findings.FILE):
         (folder / name).unlink(missing_ok=True)
     result.write(folder / RESULT)
     written = [folder / RESULT]
@@ -148,8 +149,7 @@ def store(folder: Path, result: Result, *, plot: bool, timeline: Timeline | None
         return written
     from colonnade.report.figures import loss_figure, save
 
-    figure = loss_figure(result)
-    return [*written, *(save(figure, folder / name) for name in FIGURES)]
+    return [*written, save(loss_figure(result), folder / FIGURE)]
 
 
 def _free(folder: Path, ours: set[str]) -> bool:

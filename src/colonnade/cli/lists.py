@@ -42,7 +42,7 @@ def datasets(as_json: bool, verify: bool) -> None:
     Example:
       COLONNADE_DATA=~/data colonnade datasets --verify
     """
-    from colonnade.data.catalogue import DATASETS
+    from colonnade.data.datasets.catalogue import DATASETS
 
     states = {name: _state(name, verify=verify) for name in DATASETS}
     if as_json:
@@ -74,8 +74,8 @@ def datasets(as_json: bool, verify: bool) -> None:
 
 def _state(name: str, *, verify: bool) -> str:
     """Whether a data set is here: yes or no; with `verify` also whether its files are the recorded ones."""
-    from colonnade.data import datasets as store
-    from colonnade.data.catalogue import DATASETS
+    from colonnade.data.datasets import loading as store
+    from colonnade.data.datasets.catalogue import DATASETS
     from colonnade.errors import DataError
 
     if not store.available(name):

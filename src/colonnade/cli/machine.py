@@ -1,10 +1,18 @@
-"""What every command has for programs: `--json`, after which standard output is one JSON document."""
+"""What every command has for programs: `--json`, after which standard output is one JSON document.
+
+Notes to people go to standard error.
+"""
 
 from __future__ import annotations
 
 import click
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
+
+
+def note(text: str) -> None:
+    """Tell people something beside the result."""
+    click.echo(f"note: {text}", err=True)
 
 
 def print_json(found: object) -> None:

@@ -35,8 +35,8 @@ def list_(config: Path, as_json: bool) -> None:
     """
     import msgspec
 
+    from colonnade.deploy.daemon.views import stored_models
     from colonnade.deploy.settings import read_settings
-    from colonnade.deploy.views import stored_models
 
     found = stored_models(read_settings(config))[::-1]
     if as_json:
@@ -75,7 +75,7 @@ def promote(model: str, config: Path, without_peers: bool, as_json: bool) -> Non
       colonnade models promote credit-5a1c20b0
     """
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.commands import PromoteRequest
+    from colonnade.deploy.daemon.commands import PromoteRequest
     from colonnade.deploy.settings import read_settings
 
     show_decision(ask(read_settings(config), PromoteRequest(model, not without_peers)), as_json)
@@ -94,7 +94,7 @@ def rollback(name: str | None, config: Path, without_peers: bool, as_json: bool)
       colonnade models rollback credit
     """
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.commands import RollbackRequest
+    from colonnade.deploy.daemon.commands import RollbackRequest
     from colonnade.deploy.settings import read_settings
 
     show_decision(ask(read_settings(config), RollbackRequest(name, not without_peers)), as_json)
@@ -113,7 +113,7 @@ def show(model: str, config: Path, as_json: bool) -> None:
     Example:
       colonnade models show credit --config party.toml
     """
-    from colonnade.deploy.serving import Serving
+    from colonnade.deploy.models.serving import Serving
     from colonnade.deploy.settings import read_settings
 
     print_json(Serving(read_settings(config).state).load(model).manifest)
@@ -139,8 +139,8 @@ def export(model: str, out: Path, config: Path, part: Literal["own", "server"] |
       colonnade models export credit credit.json
     """
     from colonnade.cli.folder import check_file
-    from colonnade.deploy.export import write
-    from colonnade.deploy.serving import Serving
+    from colonnade.deploy.models.export import write
+    from colonnade.deploy.models.serving import Serving
     from colonnade.deploy.settings import read_settings
 
     check_file(out)

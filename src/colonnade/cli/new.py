@@ -15,7 +15,7 @@ import click
 from colonnade.cli.machine import JSON, print_json
 
 if TYPE_CHECKING:
-    from colonnade.data.survey import Survey
+    from colonnade.data.prepare.survey import Survey
 
 
 @click.command()
@@ -60,7 +60,7 @@ def new(
       colonnade new people.csv --label buys --parties 3 --blind
     """
     from colonnade.cli.folder import check_file
-    from colonnade.data.survey import Survey, base_rate
+    from colonnade.data.prepare.survey import Survey, base_rate
     from colonnade.disk import drafted
     from colonnade.errors import DataError
 
@@ -105,7 +105,7 @@ def new(
 
 def _holder(surveys: Sequence[Survey], label: str | None, ids: Sequence[str]) -> Survey:
     """The file that holds the label; DataError with the columns that may be it."""
-    from colonnade.data.survey import label_candidates, with_labels
+    from colonnade.data.prepare.survey import label_candidates, with_labels
     from colonnade.errors import DataError, suggest
 
     if label is None and with_labels(surveys):
@@ -140,7 +140,7 @@ def _check_parties(parties: int, survey: Survey, label: str | None, ids: Sequenc
 
 def _check_ids(surveys: Sequence[Survey], ids: Sequence[str]) -> None:
     """Refuse files that cannot be joined, with the columns that may be their id."""
-    from colonnade.data.survey import id_candidates, joining_columns
+    from colonnade.data.prepare.survey import id_candidates, joining_columns
     from colonnade.errors import DataError, suggest
 
     if not ids and len(surveys) > 1:
@@ -176,7 +176,7 @@ class Joining(NamedTuple):
     @staticmethod
     def evident(surveys: Sequence[Survey]) -> Joining | None:
         """The id of every file where nobody need be asked: one column can be it, most ids are common."""
-        from colonnade.data.survey import id_candidates
+        from colonnade.data.prepare.survey import id_candidates
 
         if len(surveys) < 2 or len(same := id_candidates(surveys)) != 1:
             return None
@@ -186,7 +186,7 @@ class Joining(NamedTuple):
     @staticmethod
     def of(surveys: Sequence[Survey], columns: Sequence[str]) -> Joining:
         """The rule after which most ids are in all files, and how many."""
-        from colonnade.data.keys import best_rule
+        from colonnade.data.read.ids import best_rule
 
         if len(surveys) < 2:
             return Joining(columns)
@@ -230,6 +230,7 @@ def _job(
 
     lines = [
         "# Written by `colonnade new`. `colonnade run --check` says what is wrong after a change.",
+        "# With a name and [parties] it can be proposed to companies: `colonnade train`, docs/job-file.md.",
         "",
         _key(f'algorithm = "{_algorithm(blind)}"', "how to train; `colonnade algorithms` lists all"),
         _key('world = "local"', 'in one process; "network": a process each, mutual TLS; "simulated"'),
@@ -252,7 +253,7 @@ def _job(
         lines += [f"id.{name} = {text(column)}" for name, column in zip(names, joining.columns, strict=False)]
     if joining.rule:
         lines += [_key(f"keys = [{joining.rule}]", "ids that look different are the same in this form")]
-    return "\n".join([*lines, *OPEN, *(BLIND if blind else CLEAR)]) + "\n"
+    return "\n".join([*lines, *_open_keys(), *(BLIND if blind else CLEAR)]) + "\n"
 
 
 def _algorithm(blind: bool) -> str:
@@ -267,7 +268,16 @@ def _key(text: str, comment: str) -> str:
     return f"{text:<27} # {comment}"
 
 
-OPEN = [
+def _open_keys() -> list[str]:
+    """Return the keys that a job may do without, with what they may be."""
+    from colonnade.losses import LOSSES, USUAL
+
+    usual = USUAL["binary"]
+    others = ", ".join(name for name in LOSSES if name != usual)
+    return [*DATA, *TRAIN, _key(f'# loss = "{usual}"', f"or {others}; else what suits the label"), *SECURE]
+
+
+DATA = [
     _key("test_fraction = 0.2", "of the rows are kept to test the model on"),
     _key('# positive = ["yes"]', "the labels that count as +1; else the second of two"),
     _key('# drop = ["..."]', "columns to leave out"),
@@ -276,10 +286,13 @@ OPEN = [
     _key('# missing = "auto"', "gaps; or error, zero, mean"),
     _key('# separator = ";"', "also decimal, thousands, encoding: found out where they are not given"),
     "",
+]
+TRAIN = [
     "[train]",
     _key('l2 = "auto"', "1 / rows; the larger, the smaller the weights"),
     _key("# epochs = 300", "the most passes over the rows; training ends once the loss stops falling"),
-    _key('# loss = "logistic"', "or squared, softmax, smooth_hinge; else what suits the label"),
+]
+SECURE = [
     "",
     "[secure]",
     _key('sum = "masked"', "how scores are summed: nobody sees another party's part"),

@@ -76,7 +76,7 @@ def _check(settings: Settings, as_json: bool) -> int:
     """Print what the party offers and all that is wrong; the exit code is 2 if anything is."""
     import msgspec
 
-    from colonnade.deploy.check import survey
+    from colonnade.deploy.daemon.check import survey
 
     found = survey(settings)
     if as_json:
@@ -111,7 +111,7 @@ def _login(settings: Settings, as_json: bool) -> None:
     import json
 
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.commands import LoginRequest
+    from colonnade.deploy.daemon.commands import LoginRequest
 
     link = ask(settings, LoginRequest())
     click.echo(json.dumps({"link": link}) if as_json else link)
@@ -120,7 +120,7 @@ def _login(settings: Settings, as_json: bool) -> None:
 def _stop(settings: Settings, run: str, as_json: bool) -> None:
     """End a run of the daemon that runs."""
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.commands import StopRequest
+    from colonnade.deploy.daemon.commands import StopRequest
 
     decision = ask(settings, StopRequest(run))
     if as_json:
@@ -134,7 +134,7 @@ def _status(settings: Settings, as_json: bool) -> None:
     import json
 
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.commands import StatusRequest
+    from colonnade.deploy.daemon.commands import StatusRequest
 
     found = ask(settings, StatusRequest())
     if as_json:

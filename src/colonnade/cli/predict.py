@@ -83,9 +83,9 @@ def _predict_together(
     """Score ids together with the other parties."""
     from colonnade.cli.daemon import ask
     from colonnade.cli.folder import check_file
-    from colonnade.data.files import load_ids
-    from colonnade.deploy.commands import PredictRequest
-    from colonnade.deploy.serving import Serving
+    from colonnade.data.read.files import load_ids
+    from colonnade.deploy.daemon.commands import PredictRequest
+    from colonnade.deploy.models.serving import Serving
     from colonnade.deploy.settings import read_settings
     from colonnade.errors import DataError
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from colonnade.cli.machine import note
+
 if TYPE_CHECKING:
     from colonnade.arrays import Floats
-    from colonnade.run.kept import KeptModel
     from colonnade.run.offline import NewRows
+    from colonnade.run.run_shares import KeptModel
 
 
 def predict_run(
@@ -30,8 +32,8 @@ def predict_run(
     from colonnade.data.table import count
     from colonnade.disk import drafted
     from colonnade.errors import DataError
-    from colonnade.run.kept import KeptModel
     from colonnade.run.offline import from_files, from_table
+    from colonnade.run.run_shares import KeptModel
 
     if as_json and out is None:
         raise DataError("--json: the scores go to the terminal as CSV; say with --out where else")
@@ -44,7 +46,7 @@ def predict_run(
         raise DataError("give either one table with all columns, or --file PARTY=FILE for every party")
     z = model.scores(rows.tables)
     for remark in rows.remarks:
-        click.echo(f"note: {remark}", err=True)
+        note(remark)
     if out is None:
         _write(sys.stdout, model, rows, z)
         return
@@ -92,6 +94,6 @@ def _columns(model: KeptModel, z: Floats) -> tuple[list[str], list[Iterable[obje
     if z.ndim == 2:
         names = [f"score_{name}" for name in model.labels.classes]
         return [*names, "predicted"], [*z.T.tolist(), predicted]
-    if model.loss.name == "logistic":
+    if model.loss.link == "logit":
         return ["score", "probability", "predicted"], [z.tolist(), expit(z).tolist(), predicted]
     return ["score", "predicted"], [z.tolist(), predicted]

@@ -28,7 +28,7 @@ def list_(config: Path, as_json: bool) -> None:
       colonnade proposals list --config party.toml
     """
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.commands import ProposalsRequest
+    from colonnade.deploy.daemon.commands import ProposalsRequest
     from colonnade.deploy.settings import read_settings
 
     found = ask(read_settings(config), ProposalsRequest())
@@ -83,7 +83,7 @@ def refuse(number: str, config: Path, reason: str, as_json: bool) -> None:
 def _decide(number: str, config: Path, as_json: bool, *, approve: bool, reason: str = "") -> None:
     """Tell the daemon what its operator decides, and print what it wrote down."""
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.commands import DecideRequest
+    from colonnade.deploy.daemon.commands import DecideRequest
     from colonnade.deploy.settings import read_settings
 
     show_decision(ask(read_settings(config), DecideRequest(number, approve, reason)), as_json)

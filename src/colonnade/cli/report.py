@@ -10,7 +10,7 @@ import click
 from colonnade.cli.machine import JSON, print_json
 
 if TYPE_CHECKING:
-    from colonnade.report.dossier import Dossier
+    from colonnade.report.facts import Dossier
 
 
 @click.command()
@@ -38,7 +38,7 @@ def report(runs: tuple[str, ...], out: Path | None, settings: Path | None, as_js
     """
     from colonnade.cli.folder import REPORT, check_file
     from colonnade.errors import DataError
-    from colonnade.report.dossier import read_run
+    from colonnade.report.facts import read_run
     from colonnade.report.page import write_report
 
     if len(runs) > 1 and out is None:
@@ -55,7 +55,7 @@ def report(runs: tuple[str, ...], out: Path | None, settings: Path | None, as_js
 
 def _of_party(settings: Path, model: str) -> Dossier:
     """What this party has to report of a model."""
-    from colonnade.deploy.dossier import party_dossier
+    from colonnade.deploy.daemon.report_facts import party_dossier
     from colonnade.deploy.settings import read_settings
 
     return party_dossier(read_settings(settings), model)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from colonnade.cli.machine import print_json
+from colonnade.cli.machine import note, print_json
 from colonnade.errors import ColonnadeError
 from colonnade.job import World
 from colonnade.lean import import_scipy
@@ -61,12 +61,15 @@ def run(
     """
     from colonnade.job import read_job
 
-    job = changed(read_job(job_file), world, seed, no_pooled=no_pooled)
+    notes: list[str] = []
+    job = changed(read_job(job_file, notes.append), world, seed, no_pooled=no_pooled)
     folder = out or Path("runs") / job_file.stem
     if check:
         from colonnade.cli.check import check_job
 
-        ctx.exit(check_job(job, folder, as_json=as_json))
+        ctx.exit(check_job(job, folder, notes, as_json=as_json))
+    for text in notes:
+        note(text)
     if uri is not None:
         from colonnade.report.mlflow import check_mlflow
 
@@ -91,10 +94,10 @@ def _run(
     job: Job, out: Path, *, plot: bool, timeline: bool, quiet: bool, resume: bool
 ) -> tuple[Finished, list[Path]]:
     """Run a job and write its folder; returns the run and the files."""
-    from colonnade.run import nursery
+    from colonnade.run import fork_server
 
-    if job.world == "network" and nursery.SUPPORTED:
-        nursery.warm()  # it imports while this process does, and reads the files
+    if job.world == "network" and fork_server.SUPPORTED:
+        fork_server.warm()  # it imports while this process does, and reads the files
 
     import_scipy()
     from colonnade.cli.folder import claimed, store_run
@@ -103,7 +106,7 @@ def _run(
 
     composition = compose(job)  # what cannot work is said before anything is written
     for key, why in composition.unused().items():
-        click.echo(f"note: {key} has no effect: {why}", err=True)
+        note(f"{key} has no effect: {why}")
 
     from colonnade.run.federate import federate
 
@@ -120,7 +123,7 @@ def _run(
                 )
         except (ColonnadeError, KeyboardInterrupt):
             if any(folder.glob("parties/*/checkpoints/*.gate")):
-                click.echo("note: the run has checkpoints; the same command with --resume goes on", err=True)
+                note("the run has checkpoints; the same command with --resume goes on")
             raise
         return done, store_run(folder, done, plot=plot)
 
@@ -128,7 +131,7 @@ def _run(
 def _report(folder: Path) -> Path:
     """Write the page about a run."""
     from colonnade.cli.folder import REPORT
-    from colonnade.report.dossier import read_run
+    from colonnade.report.facts import read_run
     from colonnade.report.page import write_report
 
     return write_report(read_run(folder), folder / REPORT)

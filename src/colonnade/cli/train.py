@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from colonnade.cli.machine import note
 from colonnade.cli.party import CONFIG
 
 if TYPE_CHECKING:
-    from colonnade.deploy.session import Event
+    from colonnade.deploy.session.session import Event
 
 
 @click.command()
@@ -34,9 +35,9 @@ def train(job_file: Path, config: Path, digest: bool, timeline: bool, as_json: b
     Example:
       colonnade train credit.toml --config party.toml
     """
-    from colonnade.deploy.contract import read_terms
+    from colonnade.deploy.terms.contract import read_terms
 
-    terms = read_terms(job_file)
+    terms = read_terms(job_file, note)
     if digest:
         click.echo(json.dumps({"digest": terms.digest()}) if as_json else terms.digest())
         return
@@ -74,7 +75,7 @@ def followed(*, quiet: bool = False) -> Iterator[Callable[[Event], None]]:
     from rich.console import Console
 
     from colonnade.cli.progress import EVERY_S
-    from colonnade.deploy.run import event_line
+    from colonnade.deploy.runs.run import event_line
 
     console = Console(stderr=True)
     if console.is_terminal:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from colonnade.cli.machine import print_json
+from colonnade.cli.machine import note, print_json
 from colonnade.job.sections import MetricName, World
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def tune(
     from colonnade.cli.run import changed
     from colonnade.job import read_job
 
-    job = changed(read_job(job_file), world, seed, no_pooled=no_pooled)
+    job = changed(read_job(job_file, note), world, seed, no_pooled=no_pooled)
     job = _searching(job, trials, folds, metric)
     folder = out or Path("runs") / f"{job_file.stem}-tuned"
     ctx.exit(_tune(job, folder, as_json=as_json))
@@ -158,7 +158,7 @@ def _stopped(folder: Path, search: Search, *, as_json: bool) -> int:
 
 def _heard(trial: Trial, best: Trial | None, of: int) -> str:
     """A line about a trial that is over."""
-    from colonnade.run.space import settings_text
+    from colonnade.run.search_space import settings_text
 
     said = {"done": "" if trial.value is None else f"{trial.value:.6g}", "failed": f"failed: {trial.why}"}
     found = said.get(trial.state, "worse than most, left")
@@ -174,7 +174,7 @@ def _show(done: Finished, search: Search, files: list[Path], *, as_json: bool) -
         print_json({"search": msgspec.Raw(search.json()), "result": done.result})
         return
     from colonnade.cli.show import console, show_result, table
-    from colonnade.run.space import settings_text
+    from colonnade.run.search_space import settings_text
     from colonnade.search import HIGHER
 
     terminal = console()

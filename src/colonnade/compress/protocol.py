@@ -13,6 +13,7 @@ import numpy as np
 
 from colonnade.arrays import Numbers
 from colonnade.errors import MalformedMessage
+from colonnade.state import UNCHANGED
 
 State = Numbers | None
 
@@ -37,6 +38,8 @@ class Compressor(Protocol):
 
 class Plain:
     """Numbers as they are, in single or double precision."""
+
+    STATE = UNCHANGED
 
     def __init__(self, precision: Literal["float32", "float64"]) -> None:
         self._dtype = np.dtype(precision)

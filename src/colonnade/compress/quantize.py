@@ -20,6 +20,7 @@ import numpy as np
 from colonnade.arrays import Numbers
 from colonnade.compress.protocol import State, bytes_due
 from colonnade.errors import Diverged, MalformedMessage
+from colonnade.state import Declared
 
 Bits = Literal[1, 2, 4, 8]
 
@@ -32,6 +33,8 @@ class Quantizer:
 
     `per` says whether columns share a range or have their own.
     """
+
+    STATE = Declared(parts=("rng",))
 
     bits: Bits
     rng: np.random.Generator | None

@@ -22,6 +22,7 @@ from typing import Protocol
 from colonnade.arrays import Numbers, Rows
 from colonnade.compress.protocol import Compressor
 from colonnade.compress.topk import TopK
+from colonnade.state import UNCHANGED, Declared
 
 
 class Sending(Protocol):
@@ -34,6 +35,8 @@ class Sending(Protocol):
 class Each:
     """Compresses every message by itself: no error is carried over."""
 
+    STATE = UNCHANGED
+
     compressor: Compressor
 
     def pack(self, rows: Rows, x: Numbers) -> Numbers:
@@ -43,6 +46,8 @@ class Each:
 @dataclass(frozen=True, eq=False)
 class Changes:
     """Sends the compressed changes of [1, rows, outputs] against what the receiver has of these rows."""
+
+    STATE = Declared(kept=("there",))
 
     compressor: Compressor
     there: Numbers  # [all rows, outputs]
@@ -61,6 +66,8 @@ class Changes:
 @dataclass(frozen=True, eq=False)
 class Late:
     """Sends the largest of [rows, outputs] plus what earlier messages about these rows left out."""
+
+    STATE = Declared(kept=("error",))
 
     top: TopK
     error: Numbers  # [all rows, outputs]

@@ -20,11 +20,14 @@ import numpy as np
 from colonnade.arrays import Numbers
 from colonnade.compress.protocol import State, bytes_due
 from colonnade.errors import MalformedMessage
+from colonnade.state import UNCHANGED
 
 
 @dataclass(frozen=True)
 class TopK:
     """Sends the k largest numbers; the state is the error, what has been left out so far."""
+
+    STATE = UNCHANGED
 
     k: float  # how many numbers of a message; below 1, this part of them
 

@@ -192,9 +192,9 @@ class Context(Generic[C]):
             scribe = Scribe(loss, y, y_test, self.net.clock, ending, self.progress)
         measuring = self.measuring
         evaluation = Evaluation(measuring.net, measuring.sum, self.evaluator, self.net.meter.bytes, scribe)
-        self.gates.keep(evaluation, "marked", "_number")
+        self.gates.keep(evaluation)
         if scribe is not None:
-            self.gates.keep(scribe, "history", "ending.settling", "ending.converged", "ending.stopped")
+            self.gates.keep(scribe)
         return evaluation
 
 

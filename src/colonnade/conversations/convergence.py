@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from colonnade.errors import Diverged
 from colonnade.job.plan import Pace
+from colonnade.state import Declared
 
 PATIENCE = 3  # measurements in a row without a fall
 NOISE = 10.0  # times the fall that counts as none: a rise that does, too
@@ -68,6 +69,8 @@ def faded_out(losses: Sequence[tuple[float, float]], start: float) -> bool:
 @dataclass
 class Ending:
     """Decides at the evaluator when a run is over. `start` is the loss where every score is zero."""
+
+    STATE = Declared(kept=("settling", "converged", "stopped"))
 
     pace: Pace
     target: float | None

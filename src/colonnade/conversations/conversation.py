@@ -13,11 +13,12 @@ from typing import Any, Generic, Literal
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.conversations.predict import ShareKind
-from colonnade.data.party_data import RowLengths
+from colonnade.data.prepare.party_data import RowLengths
 from colonnade.job import Job, LossName, PrivacyTerms
 from colonnade.job.plan import C, Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
 from colonnade.job.sections import USUAL_BATCH
+from colonnade.losses import USUAL
 
 Leak = Literal[
     "labels",
@@ -43,9 +44,6 @@ Trait = Literal[
     "few-rounds",  # a training is so short that some more may be spent on a choice
     "no-share",  # nobody ends up with a share that could score new rows
 ]
-
-LOSSES: Mapping[Task, LossName] = {"binary": "logistic", "regression": "squared", "multiclass": "softmax"}
-
 
 Space = Mapping[str, list[Any] | dict[str, Any]]
 """Settings to search among, as `[tune.space]` of a job has them: key -> [choices] or {low, high, log}."""
@@ -114,7 +112,7 @@ class Conversation(Generic[C]):
     share: ShareKind
     notes: Callable[[Plan[C]], list[str]]
     leaks: Callable[[PrivacyTerms], tuple[Leak, ...]]
-    losses: Mapping[Task, LossName] = field(default_factory=lambda: LOSSES)
+    losses: Mapping[Task, LossName] = field(default_factory=lambda: USUAL)
     check: Callable[[Job, Preset], None] = _nothing
     fits: Callable[[Job, RowLengths], None] = _any_rows
     understands: frozenset[str] = frozenset()

@@ -30,6 +30,7 @@ from colonnade.net.network import Clock, Network
 from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.ring import finely, joined
+from colonnade.state import Declared
 
 # bytes travel in the same fixed-point sum as the scores; as megabytes they stay in its range
 MEGA = 1e6
@@ -60,6 +61,8 @@ class Scored:
 @dataclass
 class Scribe:
     """Computes losses and metrics from scores and labels, and keeps their history; only at the evaluator."""
+
+    STATE = Declared(kept=("history",), parts=("ending",), remade=("started",))
 
     loss: Loss
     y_train: Floats
@@ -113,6 +116,8 @@ class Scribe:
 @dataclass
 class Evaluation:
     """One party's part in measuring the model."""
+
+    STATE = Declared(kept=("marked", "_number"), remade=("_conditions",))
 
     net: Network
     sum: SecureSum

@@ -1,7 +1,8 @@
 """Checkpoints: at a gate every party stores what rounds have changed, and a run can go on from there.
 
-A conversation names what its rounds change (`keep`) and says when it stands at a gate (`reached`): a place
-that every party comes to after the same rounds, with nothing of them under way. There
+A conversation hands over the objects that its rounds change (`keep`), whose classes declare what of them that
+is (`state`), and says when it stands at a gate (`reached`): a place that every party comes to after the same
+rounds, with nothing of them under way. There
 
 1. every party takes a picture of its state, before it tells anybody that it is there: nobody is beyond the
    gate while pictures are taken, so nothing of what follows can be in one;
@@ -37,6 +38,7 @@ from colonnade.net.endpoint import Endpoint
 from colonnade.net.expect import floats, whole
 from colonnade.plain import fill, pack, unpack
 from colonnade.records import Records
+from colonnade.state import values_of
 
 log = logging.getLogger("colonnade")
 
@@ -103,19 +105,16 @@ class Gates:
         self.net.clock.set(stored["clock"])
         self._pace.begin(gate, self.net.clock.now())
 
-    def keep(self, root: Any, *paths: str, name: str = "") -> None:
-        """Let these attributes of an object be part of every picture; a run that goes on has them back.
+    def keep(self, thing: object, *names: str, name: str = "") -> None:
+        """Let what rounds change of an object be part of every picture; a run that goes on has it back.
 
-        An object has the name of its kind, where there are not several of it.
+        Its class declares what that is (`state`); with `names` only these of it, where the others are not
+        made yet. In a picture an object has the name of its class, where there are not several of it.
         """
         if self.records is None:
             return
-        for path in paths:
-            *way, last = path.split(".")
-            holder = root
-            for step in way:
-                holder = getattr(holder, step)
-            known = f"{name or type(root).__name__}.{path}"
+        for path, holder, last in values_of(thing, *names):
+            known = f"{name or type(thing).__name__}.{path}"
             self._kept[known] = holder, last
             if self.position:
                 if known not in self._put_back:

@@ -18,6 +18,7 @@ from colonnade.errors import ProtocolError
 from colonnade.messages import Enough
 from colonnade.net.expect import said_by
 from colonnade.net.network import Network
+from colonnade.state import Declared
 
 
 @dataclass
@@ -34,6 +35,8 @@ class LegsState:
 
 class Legs:
     """The legs of a run at one party. `changed` tells whoever waits for rounds that one began or ended."""
+
+    STATE = Declared(remade=("_conditions", "_awaited"))
 
     def __init__(
         self,

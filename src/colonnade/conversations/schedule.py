@@ -188,17 +188,18 @@ class OwnPasses(OwnTurns):
         return self.per_epoch // math.gcd(self.per_epoch, len(self.dominators))
 
 
-def at_own_pace(estimator: str) -> type[OwnTurns]:
+def at_own_pace(*, remembers: bool) -> type[OwnTurns]:
     """How dominators that have a pace of their own go over the rows.
 
-    SAGA needs another shuffle in every epoch of the run. What it remembers of a run's first batches is of
+    An estimator that remembers the latest thetas, as SAGA does, needs another shuffle in every epoch of the
+    run. What it remembers of a run's first batches is of
     weights that knew nothing: met again as the same batches, one after the other, they are a row of steps
     that lead far astray; scattered over all batches they cancel against the mean.
 
-    >>> at_own_pace("saga").__name__, at_own_pace("svrg").__name__
+    >>> at_own_pace(remembers=True).__name__, at_own_pace(remembers=False).__name__
     ('OwnTurns', 'OwnPasses')
     """
-    return OwnTurns if estimator == "saga" else OwnPasses
+    return OwnTurns if remembers else OwnPasses
 
 
 @lru_cache(maxsize=8)

@@ -25,6 +25,7 @@ from colonnade.conversations.pacing import Conditions
 from colonnade.conversations.progress import Progress
 from colonnade.conversations.reach import Reach, ReachState
 from colonnade.net.network import Network
+from colonnade.state import Declared
 
 OTHERS, OWN = 1, 2  # who wakes first where both may go on, whoever came first
 
@@ -48,6 +49,8 @@ class Tickets:
 
     Round k of dominator j, of m, has the number k m + j.
     """
+
+    STATE = Declared(kept=("state",), remade=("_conditions",))
 
     def __init__(
         self,

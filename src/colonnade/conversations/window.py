@@ -16,6 +16,7 @@ from colonnade.conversations.pacing import Conditions
 from colonnade.errors import JobError
 from colonnade.messages import Stop
 from colonnade.net.network import Network
+from colonnade.state import Declared
 
 
 def check_delay(ahead: int, max_delay: int | None, *, each: int = 2) -> int:
@@ -57,6 +58,8 @@ class WindowState:
 
 class Window:
     """Decides which rounds one party may begin, and counts those that it has finished."""
+
+    STATE = Declared(kept=("state",), remade=("_conditions",))
 
     def __init__(self, ahead: int, rounds: int, gates: Iterable[int] = ()) -> None:
         self.ahead, self._rounds = ahead, rounds

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Numbers, Rows
-from colonnade.data.bins import Bins
-from colonnade.data.woe import Counts, Weighed, join_bins, woe_of
+from colonnade.data.prepare.bins import Bins
+from colonnade.data.prepare.woe import Counts, Weighed, join_bins, woe_of
 from colonnade.errors import DataError, SumError
 from colonnade.job import Woe
 from colonnade.messages import Evidence, SealedLabels, Sealing, Tally, Topic, tag_of

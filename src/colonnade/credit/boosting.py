@@ -14,6 +14,7 @@ import numpy as np
 
 from colonnade.credit.trees import TreeModel
 from colonnade.errors import ShareError
+from colonnade.losses import LOSSES
 from colonnade.trees.tree import LEAF, Tree
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _blank(model: TreeModel, width: int) -> HistGradientBoostingClassifier | His
     if model.loss in REGRESSIONS:
         fitted = HistGradientBoostingRegressor(loss=REGRESSIONS[model.loss], **common)
         return fitted.fit(np.zeros((4, width)), np.ones(4))
-    if model.loss not in ("logistic", "softmax"):
+    if not LOSSES[model.loss].has_probabilities:
         raise ShareError(f"scikit-learn has no boosted trees with the {model.loss} loss; write .onnx")
     classes = np.array(model.classes)
     fitted = HistGradientBoostingClassifier(**common).fit(

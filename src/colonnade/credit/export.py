@@ -17,6 +17,7 @@ from colonnade.credit.linear import LinearModel
 from colonnade.credit.trees import TreeModel
 from colonnade.data.table import INTERCEPT
 from colonnade.errors import JobError
+from colonnade.losses import LOSSES
 from colonnade.trees.tree import LEAF
 
 if TYPE_CHECKING:
@@ -120,8 +121,8 @@ def trees_onnx_bytes(model: TreeModel) -> bytes:
         helper.make_node("Add", ["trees", "base"], ["score"]),
     ]
     outputs = {"score": several}
-    if model.loss in ("logistic", "softmax"):
-        last = "Sigmoid" if model.loss == "logistic" else "Softmax"
+    last = {"logit": "Sigmoid", "softmax": "Softmax"}.get(LOSSES[model.loss].link or "none")
+    if last is not None:
         made.append(helper.make_node(last, ["score"], ["probability"]))
         outputs["probability"] = several
     base = helper.make_tensor("base", double, [several], model.forest.base.tolist())

@@ -16,10 +16,11 @@ from typing import Protocol
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.data.prepare import Preparation
+from colonnade.data.prepare.prepare import Preparation
 from colonnade.data.table import INTERCEPT, RawTable
 from colonnade.errors import ShareError
-from colonnade.run.kept import KeptModel
+from colonnade.losses import LOSSES, USUAL
+from colonnade.run.run_shares import KeptModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ class LinearModel:
     """All shares of a linear model with one score per row."""
 
     blocks: dict[str, Block]
-    loss: str = "logistic"
+    loss: str = USUAL["binary"]
     classes: tuple[str, str] = ("-1", "1")  # the label of goods, and that of bads
 
     @staticmethod
@@ -102,7 +103,7 @@ class LinearModel:
 
     def require_logistic(self, what: str) -> None:
         """Raise ShareError unless scores are log odds, which probabilities and points are made of."""
-        if self.loss != "logistic":
+        if LOSSES[self.loss].link != "logit":
             raise ShareError(f"{what} needs log odds, and this model was trained on the {self.loss} loss")
 
     @property

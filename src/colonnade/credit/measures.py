@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Numbers
 from colonnade.credit.cuts import Thresholds
-from colonnade.data.bins import number_bins
+from colonnade.data.prepare.bins import number_bins
+from colonnade.data.prepare.woe import Weighed
 from colonnade.data.table import RawTable
-from colonnade.data.woe import Weighed
 from colonnade.errors import DataError
 from colonnade.metrics import auc
 

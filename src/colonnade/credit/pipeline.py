@@ -14,9 +14,9 @@ import numpy as np
 
 from colonnade.credit.export import as_logistic
 from colonnade.credit.linear import Block, LinearModel
-from colonnade.data.categories import MISSING, OTHER
-from colonnade.data.prepare import Preparation
-from colonnade.data.recognise import number_of
+from colonnade.data.prepare.categories import MISSING, OTHER
+from colonnade.data.prepare.prepare import Preparation
+from colonnade.data.read.recognise import number_of
 from colonnade.errors import ShareError
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.credit.linear import Block, LinearModel
-from colonnade.data.bins import Bins
+from colonnade.data.prepare.bins import Bins
+from colonnade.data.prepare.woe import Weighed
 from colonnade.data.table import Column, RawTable
-from colonnade.data.woe import Weighed
 from colonnade.errors import DataError
 
 NO_SUCH_VALUE = "\0"  # a category that no file has

@@ -14,10 +14,11 @@ import numpy as np
 
 from colonnade.arrays import Floats, Matrix
 from colonnade.credit.linear import raw_column
-from colonnade.data.prepare import Preparation
+from colonnade.data.prepare.prepare import Preparation
 from colonnade.data.table import RawTable
 from colonnade.errors import ShareError
-from colonnade.run.kept import KeptModel
+from colonnade.losses import USUAL
+from colonnade.run.run_shares import KeptModel
 from colonnade.trees.bins import Flags
 from colonnade.trees.importance import importance_of
 from colonnade.trees.tree import LEAF, Forest, Splits, Tree
@@ -41,7 +42,7 @@ class TreeModel:
     forest: Forest
     splits: dict[str, Splits]
     preparations: dict[str, Preparation]
-    loss: str = "logistic"
+    loss: str = USUAL["binary"]
     classes: tuple[str, ...] = ()
 
     @staticmethod

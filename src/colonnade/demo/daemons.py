@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from colonnade.deploy import commands
-from colonnade.deploy.session import Event
+from colonnade.deploy.daemon import commands
+from colonnade.deploy.session.session import Event
 from colonnade.deploy.settings import Settings
 from colonnade.errors import ColonnadeError, PeerUnreachable
 from colonnade.run.processes import stop_all

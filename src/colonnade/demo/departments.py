@@ -37,13 +37,9 @@ algorithm = "vfb2-saga"
 [parties]
 {_PARTIES}
 
-[align]
+[data]
 keys = [{{ kind = "text", trim = true, case = "lower" }}]  # departments spell ids in their own ways
-
-[split]
-test = 0.25
-
-[prepare]
+test_fraction = 0.25
 scale = "zscore"         # every department scales its own columns
 
 [train]

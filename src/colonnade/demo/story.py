@@ -15,22 +15,23 @@ from colonnade.baselines.pooled import fit_pooled
 from colonnade.data.table import RawTable, Table
 from colonnade.demo.daemons import Tell, ask, daemons, wait_connected
 from colonnade.demo.departments import HOLDER, MEASURES, lay_out
-from colonnade.deploy import commands, shares
-from colonnade.deploy.contract import read_terms
-from colonnade.deploy.dossier import party_dossier
-from colonnade.deploy.rows import load_rows, split_rows
-from colonnade.deploy.session import Event
+from colonnade.deploy.daemon import commands
+from colonnade.deploy.daemon.report_facts import party_dossier
+from colonnade.deploy.models import stored_shares
+from colonnade.deploy.programs.training import RunCost
+from colonnade.deploy.rows.rows import load_rows, split_rows
+from colonnade.deploy.session.session import Event
 from colonnade.deploy.settings import Settings, read_settings
-from colonnade.deploy.terms import Terms
-from colonnade.deploy.training import RunCost
+from colonnade.deploy.terms.contract import read_terms
+from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import DataError
 from colonnade.job import Job
-from colonnade.losses import LOSSES
+from colonnade.losses import LOSSES, USUAL
 from colonnade.regularizers import REGULARIZERS, Penalty
-from colonnade.report.dossier import Dossier
+from colonnade.report.facts import Dossier
 from colonnade.result import Result
 from colonnade.run.federate import Finished, Tables, compare, plan_for
-from colonnade.run.gathered import Source, result_of
+from colonnade.run.gather_result import Source, result_of
 from colonnade.run.world import Launch
 
 
@@ -67,7 +68,9 @@ def run_demo(folder: Path, tell: Tell = lambda event: None) -> Demo:
 
 def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str, float, str]]) -> Demo:
     """The demonstration's numbers, from all folders and a pooled model: no department could do this."""
-    stored = {party: shares.load(each.state / "models", terms.name) for party, each in settings.items()}
+    stored = {
+        party: stored_shares.load(each.state / "models", terms.name) for party, each in settings.items()
+    }
     costs = {
         party: msgspec.json.decode(
             (each.state / "books" / f"{stored[party].manifest.model}.json").read_bytes(), type=RunCost
@@ -113,7 +116,7 @@ def _put_together(result: Result, own: dict[str, Dossier]) -> Dossier:
 
 
 def _joined(
-    settings: dict[str, Settings], terms: Terms, stored: dict[str, shares.StoredShare]
+    settings: dict[str, Settings], terms: Terms, stored: dict[str, stored_shares.StoredShare]
 ) -> tuple[dict[str, Table], dict[str, Table], dict[str, int]]:
     """Every department's prepared rows, joined in clear: exactly those that alignment found."""
     own = {
@@ -133,7 +136,7 @@ def _joined(
     return {p: t[0] for p, t in tables.items()}, {p: t[1] for p, t in tables.items()}, held
 
 
-def _prepared(raw: RawTable, rows: Rows, share: shares.StoredShare) -> Table:
+def _prepared(raw: RawTable, rows: Rows, share: stored_shares.StoredShare) -> Table:
     """These rows with labels and columns as they were in training."""
     part = raw.take(rows)
     y = share.labels.transform(part.y) if share.labels is not None and part.y is not None else None
@@ -150,7 +153,7 @@ def learnt(party: str) -> str:
 def _alone(train: Table, test: Table, job: Job) -> dict[str, float]:
     """The metrics of the clinic's own columns alone: the reason to federate."""
     loss, penalty = (
-        LOSSES["logistic"],
+        LOSSES[USUAL["binary"]],
         Penalty(REGULARIZERS["l2"], job.train.l2_for(train.rows), free=train.free),
     )
     fit = fit_pooled(train.X, _labels(train), loss, penalty)

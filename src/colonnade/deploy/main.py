@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
 
-from colonnade.deploy import control
-from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.daemon import control
+from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http import monitor
-from colonnade.deploy.logs import log_to_stderr
+from colonnade.deploy.process.logs import log_to_stderr
+from colonnade.deploy.process.memory import start_tidy, stay_tidy
 from colonnade.deploy.settings import Serve, Settings
-from colonnade.deploy.tidy import start_tidy, stay_tidy
 from colonnade.errors import JobError
 
 if TYPE_CHECKING:

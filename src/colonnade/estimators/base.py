@@ -19,13 +19,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from colonnade.arrays import Floats
 from colonnade.conversations.kernel.predict import KernelShare, KernelShares
-from colonnade.data.parties import Parties
-from colonnade.data.party_data import Recipe
-from colonnade.data.prepare import Missing, Rare
-from colonnade.data.scaling import Scale
+from colonnade.data.prepare.party_data import Recipe
+from colonnade.data.prepare.prepare import Missing, Rare
+from colonnade.data.prepare.scaling import Scale
+from colonnade.data.split.parties import Parties
 from colonnade.errors import DataError, JobError
+from colonnade.estimators.as_job import TRAIN_KEYS, for_labels, read
 from colonnade.estimators.display import summary_html
 from colonnade.estimators.fitted import Fitted, without_ones
+from colonnade.estimators.fitting import Labelled, train
+from colonnade.estimators.given_models import Chosen, chosen
 from colonnade.estimators.inputs import (
     Holders,
     checked_columns,
@@ -35,13 +38,11 @@ from colonnade.estimators.inputs import (
     deal,
     dealt_again,
 )
-from colonnade.estimators.models import Chosen, chosen
 from colonnade.estimators.progress import Callback, told
-from colonnade.estimators.settings import TRAIN_KEYS, for_labels, read
-from colonnade.estimators.training import Labelled, train
 from colonnade.job import Job, MissingName
 from colonnade.job.plan import Task
 from colonnade.job.presets import DEFAULT_ALGORITHM
+from colonnade.losses import LOSSES
 from colonnade.result import Result
 from colonnade.run.resolve import compose
 
@@ -226,8 +227,9 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         self, y: NDArray[Any], weight: Floats | None, exposure: ArrayLike
     ) -> tuple[NDArray[Any], Floats]:
         """Counts as rates, weighted by their exposure."""
-        if self.loss != "poisson":
-            raise JobError("exposure: counts have one; set loss = 'poisson', or leave exposure out")
+        if not LOSSES.of_counts(self.loss):
+            known = LOSSES.named(lambda loss: loss.counts)
+            raise JobError(f"exposure: counts have one; set loss = {known}, or leave exposure out")
         times = checked_exposure(exposure, len(y))
         return np.asarray(y, dtype=np.float64) / times, times if weight is None else weight * times
 
@@ -276,7 +278,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         return {party: KernelShare.from_arrays(share) for party, share in self._fitted.shares.items()}
 
     def report(self, path: str | Path) -> Path:
-        """Write how training went: a figure (.png, .svg) or a page that needs nothing else (.html)."""
+        """Write how training went: a figure (.svg) or a page that needs nothing else (.html)."""
         check_is_fitted(self, "result_")
         from colonnade.report.page import write_report
 

@@ -14,14 +14,21 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from colonnade.arrays import Floats
-from colonnade.data.parties import Parties
-from colonnade.data.weights import normalised
+from colonnade.data.prepare.weights import normalised
+from colonnade.data.split.parties import Parties
 from colonnade.errors import DataError
 from colonnade.estimators.base import Vertical
+from colonnade.estimators.fitting import Labelled
 from colonnade.estimators.inputs import checked_labels
 from colonnade.estimators.parameters import documented
-from colonnade.estimators.training import Labelled
 from colonnade.job.plan import Task
+from colonnade.losses import LOSSES, USUAL
+
+
+def _has_probabilities(classifier: Vertical) -> bool:
+    """Return whether the classifier's loss has probabilities; the one that suits the labels has."""
+    loss = classifier.loss
+    return loss is None or (loss in LOSSES and LOSSES[loss].has_probabilities)
 
 
 @documented
@@ -52,16 +59,16 @@ class VerticalClassifier(ClassifierMixin, Vertical):  # type: ignore[misc]
         which = (z > 0).astype(np.int64) if z.ndim == 1 else z.argmax(axis=1)
         return np.asarray(self.classes_[which])
 
-    @available_if(lambda self: self.loss in (None, "logistic", "softmax"))  # type: ignore[untyped-decorator]
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class of `classes_`; for the logistic loss and softmax only."""
+        """The probability of each class of `classes_`; only of a loss that has probabilities."""
         z = self.decision_function(X)
         if z.ndim == 2:
             p: Floats = softmax(z, axis=1)
             return p
         return np.column_stack([expit(-z), expit(z)])
 
-    @available_if(lambda self: self.loss in (None, "logistic", "softmax"))  # type: ignore[untyped-decorator]
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
@@ -81,16 +88,18 @@ class VerticalClassifier(ClassifierMixin, Vertical):  # type: ignore[misc]
         classes, place = np.unique(y, return_inverse=True)
         if len(classes) == 1:
             raise DataError(f"every label is {classes[0]}: one class; training needs two classes")
-        if len(classes) > 2 and self.loss not in (None, "softmax"):
+        given = None if self.loss is None else LOSSES[self.loss].task
+        if len(classes) > 2 and given not in (None, "multiclass"):
             raise DataError(
-                f"y has {len(classes)} classes, and loss = {self.loss!r} is for two; use loss = 'softmax', "
+                f"y has {len(classes)} classes, and loss = {self.loss!r} is for two; use loss = "
+                f"{USUAL['multiclass']!r}, "
                 f"or make two of them first, e.g. y = (y == {classes[0]!r})"
             )
         self.classes_ = classes
         if self.class_weight is not None:
             factors = compute_class_weight(self.class_weight, classes=classes, y=y, sample_weight=weight)
             weight = (np.ones(len(y)) if weight is None else weight) * factors[place]
-        several = len(classes) > 2 or self.loss == "softmax"
+        several = len(classes) > 2 or given == "multiclass"
         return Labelled(
             parties,
             place.astype(np.float64) if several else np.where(place == 1, 1.0, -1.0),

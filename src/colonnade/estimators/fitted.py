@@ -12,9 +12,9 @@ import numpy as np
 from colonnade.arrays import Arrays, Floats
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Holding, ShareKind
-from colonnade.data.prepare import Preparation
+from colonnade.data.prepare.prepare import Preparation
 from colonnade.data.table import INTERCEPT, RawTable
-from colonnade.estimators.models import model_of
+from colonnade.estimators.given_models import model_of
 from colonnade.job.plan import Plan
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.trees.importance import importance_of

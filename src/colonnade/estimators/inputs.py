@@ -13,11 +13,11 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from colonnade.arrays import Floats
-from colonnade.data.assign import label_holders
-from colonnade.data.frames import Columns, columns_of, is_frame
-from colonnade.data.parties import Parties, dealer, dealt
-from colonnade.data.split import Split
-from colonnade.data.weights import check_exposure, check_weights
+from colonnade.data.prepare.weights import check_exposure, check_weights
+from colonnade.data.read.frames import Columns, columns_of, is_frame
+from colonnade.data.split.assign import label_holders
+from colonnade.data.split.parties import Parties, dealer, dealt
+from colonnade.data.split.split import Split
 from colonnade.errors import DataError
 
 USUAL_PARTIES = 4

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TypeVar
 
+from colonnade.losses import LOSSES, USUAL
+
 C = TypeVar("C", bound=type)
+
+
+def _losses() -> str:
+    """Return what `loss` may be: the table of losses in words."""
+    classes = LOSSES.named(lambda loss: loss.task != "regression")
+    numbers = LOSSES.named(lambda loss: loss.task == "regression")
+    text = (
+        f"{classes} for classes; {numbers} for numbers. None: what the labels ask for: {USUAL['binary']} of "
+        f"two classes, {USUAL['multiclass']} of more, {USUAL['regression']} of numbers."
+    )
+    return textwrap.fill(text.replace("'", ""), 102).replace("\n", "\n        ")
+
 
 PARAMETERS = """
     Parameters
@@ -18,8 +33,7 @@ PARAMETERS = """
     active : int or list of names, default=1
         How many parties hold the label (the first of them), or which.
     loss : str, default=None
-        logistic, softmax or smooth_hinge for classes; squared, poisson or gamma for numbers. None: what the
-        labels ask for: logistic of two classes, softmax of more, squared of numbers.
+        LOSSES
     l2, l1 : float, default=None and 0
         What is added to the mean loss of a row: half of l2 times the sum of the squares of all weights, and
         l1 times the sum of their sizes; intercepts are in neither. scikit-learn's C is 1 / (n_samples l2),
@@ -89,5 +103,5 @@ PARAMETERS = """
 def documented(estimator: C) -> C:
     """Put what all parameters mean at the end of an estimator's docstring."""
     text = (estimator.__doc__ or "").rstrip()
-    estimator.__doc__ = f"{text}\n{PARAMETERS}"
+    estimator.__doc__ = f"{text}\n{PARAMETERS.replace('LOSSES', _losses())}"
     return estimator

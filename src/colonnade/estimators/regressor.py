@@ -10,13 +10,13 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from colonnade.arrays import Floats
-from colonnade.data.parties import Parties
-from colonnade.data.weights import normalised
+from colonnade.data.prepare.weights import normalised
+from colonnade.data.split.parties import Parties
 from colonnade.errors import DataError, JobError
 from colonnade.estimators.base import Vertical
+from colonnade.estimators.fitting import Labelled
 from colonnade.estimators.inputs import checked_labels
 from colonnade.estimators.parameters import documented
-from colonnade.estimators.training import Labelled
 from colonnade.job.plan import Task
 from colonnade.losses import LOSSES
 

@@ -42,6 +42,7 @@ from colonnade.job.sections import (
     Woe,
     World,
 )
+from colonnade.job.vocabulary import Tell, for_train, in_file_word, untold
 
 __all__ = [
     "HERE",
@@ -69,12 +70,15 @@ __all__ = [
     "Secure",
     "ServerSpec",
     "SumName",
+    "Tell",
     "Train",
     "Training",
     "Trees",
     "Tune",
     "Woe",
     "World",
+    "for_train",
+    "in_file_word",
     "job_from",
     "memory_of",
     "numbered_parties",
@@ -82,5 +86,6 @@ __all__ = [
     "read_toml",
     "readable",
     "refuse_unknown",
+    "untold",
     "with_defaults",
 ]

@@ -7,7 +7,7 @@ import re
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -17,6 +17,7 @@ from colonnade.job.limits import check
 from colonnade.job.presets import PRESETS
 from colonnade.job.section import Section
 from colonnade.job.sections import Job, ModelSpec, ModelSpecs, ServerSpec
+from colonnade.job.vocabulary import Tell, for_run, untold
 
 M = TypeVar("M", bound=ModelSpec | ServerSpec)
 
@@ -35,23 +36,34 @@ def read_toml(path: Path, absent: str) -> dict[str, Any]:
         raise JobError(f"{path}: not valid TOML: {error}") from error
 
 
-def read_job(path: Path) -> Job:
-    """The job in a TOML file; relative data paths are taken from the file's own folder."""
+def read_job(path: Path, tell: Tell = untold) -> Job:
+    """The job in a TOML file; relative data paths are taken from the file's own folder.
+
+    `tell` is told of old words for keys, and of keys that are for `colonnade train` alone.
+    """
     plain = read_toml(path, "there is no such job file")
-    if "parties" in plain and "data" not in plain:
-        raise JobError(f"{path}: this is a job between companies; `colonnade train` proposes it to them")
-    job = job_from(plain, where=str(path))
+    data = plain.get("data", {})
+    if "parties" in plain and isinstance(data, dict) and not data.keys() & {"train", "files"}:
+        raise JobError(
+            f"{path}: this is a job between companies; `colonnade train` proposes it to them, and to run it "
+            "here it needs data.files"
+        )
+    job = job_from(plain, where=str(path), tell=tell)
     folder = path.resolve().parent
     return msgspec.structs.replace(
         job, data=_rooted(job.data, folder), model=_rooted_models(job.model, folder)
     )
 
 
-def job_from(plain: dict[str, Any], where: str = "job") -> Job:
-    """A job from plain dictionaries; the first mistake is refused, with its place and a remedy."""
-    refuse_unknown(plain, Job, where)
+def job_from(plain: dict[str, Any], where: str = "job", tell: Tell = untold) -> Job:
+    """A job from plain dictionaries; the first mistake is refused, with its place and a remedy.
+
+    `tell` is told of old words for keys, and of keys that are for `colonnade train` alone.
+    """
+    tables = for_run(plain, where, tell)
+    refuse_unknown(tables, Job, where)
     try:
-        job = msgspec.convert(with_defaults(plain), Job)
+        job = msgspec.convert(with_defaults(tables), Job)
     except msgspec.ValidationError as error:
         raise JobError(f"{where}: {readable(str(error), Job)}") from error
     check(job, where)
@@ -67,10 +79,19 @@ def with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
     return full
 
 
-# keys that were there once, and what to do now
+class Gone(NamedTuple):
+    """A key that was there once: what to do now, and the value that says what is so without it, if any."""
+
+    remedy: str
+    as_now: str | None = None
+
+
 GONE = {
-    "train.threads": "threads within a party did not pay and are gone (docs/algorithms/vfb2.md says why); "
-    "leave the key out",
+    "train.threads": Gone(
+        "threads within a party did not pay and are gone (docs/algorithms/vfb2.md says why); "
+        "leave the key out"
+    ),
+    "network.transport": Gone("gRPC is gone, processes speak over TLS; leave the key out", as_now="tls"),
 }
 
 
@@ -80,9 +101,9 @@ def refuse_unknown(plain: object, kind: type[Section], where: str, path: str = "
         return
     fields = _fields(kind)
     for key, value in plain.items():
+        if (gone := GONE.get(f"{path}{key}")) is not None and value != gone.as_now:
+            raise JobError(f"{where}: {path}{key} = {value!r}: {gone.remedy}")
         if key not in fields:
-            if (gone := GONE.get(f"{path}{key}")) is not None:
-                raise JobError(f"{where}: {path}{key}: {gone}")
             near = difflib.get_close_matches(key, fields, n=1)
             hint = (
                 f"; did you mean {path}{near[0]!s}?" if near else f"; known here: {', '.join(sorted(fields))}"
@@ -138,7 +159,7 @@ def readable(text: str, kind: type[Section]) -> str:
 
 
 def _choices(kind: object, place: str) -> list[str]:
-    """The values that may stand at a place, e.g. `train.loss` or `align.keys[0].kind`."""
+    """The values that may stand at a place, e.g. `train.loss` or `data.keys[0].kind`."""
     for name in re.findall(r"\w+", re.sub(r"\[.*?\]", "", place)):
         sections = [part for part in _parts(kind) if isinstance(part, type) and issubclass(part, Section)]
         kind = {field.name: field.type for each in sections for field in msgspec.structs.fields(each)}[name]

@@ -112,6 +112,8 @@ def _check_data(data: Data, refuse: Refuse) -> None:
 
 
 def _check_train(train: Train, refuse: Refuse) -> None:
+    if train.loss is not None:
+        _check_loss(train.loss, refuse)
     for key, value in (("epochs", train.epochs), ("batch", train.batch)):
         if value is not None and value < 1:
             refuse(f"train.{key}: {value} is not a positive number")
@@ -139,6 +141,15 @@ def _check_train(train: Train, refuse: Refuse) -> None:
         refuse(f"train.tolerance: {train.tolerance} is not a part of the loss from 0 to below 1")
     if train.classes is not None and train.classes < 2:
         refuse(f"train.classes: {train.classes} is less than two")
+
+
+def _check_loss(name: str, refuse: Refuse) -> None:
+    from colonnade.losses import LOSSES  # loads NumPy, which a job that names no loss can be read without
+
+    try:
+        _ = LOSSES[name]
+    except JobError as error:
+        refuse(f"train.{error}")
 
 
 def _check_direction(direction: Direction, refuse: Refuse) -> None:

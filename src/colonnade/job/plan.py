@@ -13,8 +13,8 @@ import msgspec
 
 from colonnade.job.section import Section
 from colonnade.job.sections import LossName, Net, PrivacyTerms, RegularizerName, RevealName, SumName, World
+from colonnade.losses import Task as Task  # plans name it beside their own words
 
-Task = Literal["binary", "multiclass", "regression"]
 C = TypeVar("C", bound=Section)
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 Bits = Literal[1, 2, 4, 8, 32]
 Defaults = Mapping[str, Mapping[str, int | str]]
-EstimatorName = Literal["sgd", "svrg", "saga"]
+EstimatorName = str  # of a row in `optim.estimators.ESTIMATORS`
 ScheduleName = Literal["async", "sync"]
 DirectionName = Literal["plain", "lbfgs"]
 ReplyName = Literal["values", "deltas", "gradient", "embeddings"]
@@ -47,250 +47,437 @@ class Preset:
     defaults: Defaults = field(default_factory=dict)  # what a job's sections take where the job is silent
 
 
-# a pass of a linear model is cheap, and it takes more of them than other models do
-# and where steps do not fade over them, they are no more than a limit
-_LINEAR: Mapping[EstimatorName, Defaults] = {
-    "sgd": {"train": {"epochs": 30}},
-    "svrg": {"train": {"epochs": 60}},
-    "saga": {"train": {"epochs": 60}},
-}
+# a pass of a linear model is cheap, and it takes more of them than other models do; where steps do not fade
+# over them, they are no more than a limit
+PASSES: Defaults = {"train": {"epochs": 30}}
+MORE_PASSES: Defaults = {"train": {"epochs": 60}}
 
-_ESTIMATORS: tuple[tuple[EstimatorName, str], ...] = (
-    ("sgd", "plain SGD"),
-    ("svrg", "variance reduced by snapshots"),
-    ("saga", "variance reduced by a memory of thetas"),
-)
-_BACKWARD: tuple[tuple[str, ScheduleName, str], ...] = (
-    ("vfb2", "async", "asynchronous: theta goes back to every party, veiled by default;"),
-    ("vfb", "sync", "synchronous twin, step for step as on pooled data;"),
-)
-# what the paper takes for curvature is noise: with it runs end worse than they begin
-_SQN = 'quasi-Newton, labels everywhere, curvature and steps ours (pairs = "paper": as published);'
-_PULL: tuple[tuple[str, str, ScheduleName, DirectionName, str, str], ...] = (
-    ("af", "-vp", "async", "plain", "AFVP", "asynchronous, label holders train their own blocks only;"),
-    ("asysqn-", "", "async", "lbfgs", "AsySQN", f"asynchronous {_SQN}"),
-    ("synsqn-", "", "sync", "lbfgs", "AsySQN", f"synchronous {_SQN}"),
-)
-
-_MANY: Defaults = {"cascade": {"directions": 100}}
-
-_REVEL: tuple[tuple[str, ScheduleName, str], ...] = (
-    ("asyrevel", "async", "asynchronous"),
-    ("synrevel", "sync", "synchronous"),
-)
-_SMOOTHINGS: tuple[tuple[str, SmoothingName, str], ...] = (
-    ("gau", "gaussian", "Gaussian"),
-    ("uni", "sphere", "unit-sphere"),
-)
-_CZOFO: tuple[tuple[str, ScheduleName, SmoothingName, bool, Defaults, str], ...] = (
-    ("czofo", "async", "gaussian", False, _MANY, "along random directions"),
-    ("czofo-central", "async", "gaussian", True, _MANY, "to both sides of random directions"),
-    ("czofo-coord", "async", "coordinate", True, {}, "along every output"),
-    ("syn-czofo", "sync", "gaussian", False, _MANY, "as in czofo, whose twin it is; ours"),
-)
-_ZOO: tuple[tuple[str, ScheduleName, str], ...] = (
-    ("zoo-vfl", "async", "asynchronous"),
-    ("syn-zoo-vfl", "sync", "synchronous"),
-)
+MANY_DIRECTIONS: Defaults = {"cascade": {"directions": 100}}
 
 DEFAULT_ALGORITHM = "lbfgs"
 """What a job gets that names no algorithm: it needs no setting, and never diverges."""
 
 _TABLE = (
     Preset(
-        DEFAULT_ALGORITHM,
-        "synchronous L-BFGS on all rows, each step as long as is best: for any data, few messages",
-        "-",
-        "full",
-        "sync",
+        name=DEFAULT_ALGORITHM,
+        summary="synchronous L-BFGS on all rows, each step as long as is best: for any data, few messages",
+        paper="-",
+        conversation="full",
+        schedule="sync",
         defaults={"train": {"epochs": 300, "l2": "auto"}},
     ),
-    *(
-        Preset(
-            f"{name}-{estimator}",
-            f"{how} {what}",
-            "VFB2",
-            "backward",
-            schedule,
-            estimator,
-            defaults=_LINEAR[estimator],
-        )
-        for name, schedule, how in _BACKWARD
-        for estimator, what in _ESTIMATORS
-    ),
-    *(
-        Preset(
-            f"{name}{estimator}{suffix}",
-            f"{how} {what}",
-            paper,
-            "pull",
-            schedule,
-            estimator,
-            direction,
-            defaults=_LINEAR[estimator],
-        )
-        for name, suffix, schedule, direction, paper, how in _PULL
-        for estimator, what in _ESTIMATORS
+    Preset(
+        name="vfb2-sgd",
+        summary="asynchronous: theta goes back to every party, veiled by default; plain SGD",
+        paper="VFB2",
+        conversation="backward",
+        schedule="async",
+        estimator="sgd",
+        defaults=PASSES,
     ),
     Preset(
-        "fd-svrg",
-        "synchronous SVRG, labels everywhere: what AsySQN and FDSKL are compared with",
-        "FD-SVRG",
-        "pull",
-        "sync",
-        "svrg",
-        defaults=_LINEAR["svrg"],
+        name="vfb2-svrg",
+        summary=(
+            "asynchronous: theta goes back to every party, veiled by default; variance reduced by snapshots"
+        ),
+        paper="VFB2",
+        conversation="backward",
+        schedule="async",
+        estimator="svrg",
+        defaults=MORE_PASSES,
     ),
     Preset(
-        "secureboost",
-        "gradient-boosted trees over all parties' columns, level by level from histograms",
-        "SecureBoost",
-        "boost",
-        "sync",
+        name="vfb2-saga",
+        summary=(
+            "asynchronous: theta goes back to every party, veiled by default; "
+            "variance reduced by a memory of thetas"
+        ),
+        paper="VFB2",
+        conversation="backward",
+        schedule="async",
+        estimator="saga",
+        defaults=MORE_PASSES,
+    ),
+    Preset(
+        name="vfb-sgd",
+        summary="synchronous twin, step for step as on pooled data; plain SGD",
+        paper="VFB2",
+        conversation="backward",
+        schedule="sync",
+        estimator="sgd",
+        defaults=PASSES,
+    ),
+    Preset(
+        name="vfb-svrg",
+        summary="synchronous twin, step for step as on pooled data; variance reduced by snapshots",
+        paper="VFB2",
+        conversation="backward",
+        schedule="sync",
+        estimator="svrg",
+        defaults=MORE_PASSES,
+    ),
+    Preset(
+        name="vfb-saga",
+        summary="synchronous twin, step for step as on pooled data; variance reduced by a memory of thetas",
+        paper="VFB2",
+        conversation="backward",
+        schedule="sync",
+        estimator="saga",
+        defaults=MORE_PASSES,
+    ),
+    Preset(
+        name="afsgd-vp",
+        summary="asynchronous, label holders train their own blocks only; plain SGD",
+        paper="AFVP",
+        conversation="pull",
+        schedule="async",
+        estimator="sgd",
+        defaults=PASSES,
+    ),
+    Preset(
+        name="afsvrg-vp",
+        summary="asynchronous, label holders train their own blocks only; variance reduced by snapshots",
+        paper="AFVP",
+        conversation="pull",
+        schedule="async",
+        estimator="svrg",
+        defaults=MORE_PASSES,
+    ),
+    Preset(
+        name="afsaga-vp",
+        summary=(
+            "asynchronous, label holders train their own blocks only; variance reduced by a memory of thetas"
+        ),
+        paper="AFVP",
+        conversation="pull",
+        schedule="async",
+        estimator="saga",
+        defaults=MORE_PASSES,
+    ),
+    # what AsySQN takes for curvature is noise: with it runs end worse than they begin
+    Preset(
+        name="asysqn-sgd",
+        summary=(
+            'asynchronous quasi-Newton, labels everywhere, curvature and steps ours (pairs = "paper": '
+            "as published); plain SGD"
+        ),
+        paper="AsySQN",
+        conversation="pull",
+        schedule="async",
+        estimator="sgd",
+        direction="lbfgs",
+        defaults=PASSES,
+    ),
+    Preset(
+        name="asysqn-svrg",
+        summary=(
+            'asynchronous quasi-Newton, labels everywhere, curvature and steps ours (pairs = "paper": '
+            "as published); variance reduced by snapshots"
+        ),
+        paper="AsySQN",
+        conversation="pull",
+        schedule="async",
+        estimator="svrg",
+        direction="lbfgs",
+        defaults=MORE_PASSES,
+    ),
+    Preset(
+        name="asysqn-saga",
+        summary=(
+            'asynchronous quasi-Newton, labels everywhere, curvature and steps ours (pairs = "paper": '
+            "as published); variance reduced by a memory of thetas"
+        ),
+        paper="AsySQN",
+        conversation="pull",
+        schedule="async",
+        estimator="saga",
+        direction="lbfgs",
+        defaults=MORE_PASSES,
+    ),
+    Preset(
+        name="synsqn-sgd",
+        summary=(
+            'synchronous quasi-Newton, labels everywhere, curvature and steps ours (pairs = "paper": '
+            "as published); plain SGD"
+        ),
+        paper="AsySQN",
+        conversation="pull",
+        schedule="sync",
+        estimator="sgd",
+        direction="lbfgs",
+        defaults=PASSES,
+    ),
+    Preset(
+        name="synsqn-svrg",
+        summary=(
+            'synchronous quasi-Newton, labels everywhere, curvature and steps ours (pairs = "paper": '
+            "as published); variance reduced by snapshots"
+        ),
+        paper="AsySQN",
+        conversation="pull",
+        schedule="sync",
+        estimator="svrg",
+        direction="lbfgs",
+        defaults=MORE_PASSES,
+    ),
+    Preset(
+        name="synsqn-saga",
+        summary=(
+            'synchronous quasi-Newton, labels everywhere, curvature and steps ours (pairs = "paper": '
+            "as published); variance reduced by a memory of thetas"
+        ),
+        paper="AsySQN",
+        conversation="pull",
+        schedule="sync",
+        estimator="saga",
+        direction="lbfgs",
+        defaults=MORE_PASSES,
+    ),
+    Preset(
+        name="fd-svrg",
+        summary="synchronous SVRG, labels everywhere: what AsySQN and FDSKL are compared with",
+        paper="FD-SVRG",
+        conversation="pull",
+        schedule="sync",
+        estimator="svrg",
+        defaults=MORE_PASSES,
+    ),
+    Preset(
+        name="secureboost",
+        summary="gradient-boosted trees over all parties' columns, level by level from histograms",
+        paper="SecureBoost",
+        conversation="boost",
+        schedule="sync",
         defaults={"train": {"epochs": 100}},
     ),
     Preset(
-        "boosted-sum",
-        "ours: gradient-boosted trees, each over one party's columns alone: a score is a sum over parties",
-        "SecureBoost",
-        "boost",
-        "sync",
+        name="boosted-sum",
+        summary=(
+            "ours: gradient-boosted trees, each over one party's columns alone: a score is a sum over parties"
+        ),
+        paper="SecureBoost",
+        conversation="boost",
+        schedule="sync",
         additive=True,
         defaults={"train": {"epochs": 100}},
     ),
-    *(
-        Preset(
-            f"{name}-{short}",
-            f"{how}: black-box models learn from function values, {directions} directions",
-            "AsyREVEL",
-            "cascade",
-            schedule,
-            reply="values",
-            smoothing=smoothing,
-        )
-        for name, schedule, how in _REVEL
-        for short, smoothing, directions in _SMOOTHINGS
+    Preset(
+        name="asyrevel-gau",
+        summary="asynchronous: black-box models learn from function values, Gaussian directions",
+        paper="AsyREVEL",
+        conversation="cascade",
+        schedule="async",
+        reply="values",
+        smoothing="gaussian",
     ),
     Preset(
-        "tig",
-        "asynchronous, the server sends the gradient of every output: what AsyREVEL is compared with",
-        "AsyREVEL",
-        "cascade",
-        "async",
+        name="asyrevel-uni",
+        summary="asynchronous: black-box models learn from function values, unit-sphere directions",
+        paper="AsyREVEL",
+        conversation="cascade",
+        schedule="async",
+        reply="values",
+        smoothing="sphere",
+    ),
+    Preset(
+        name="synrevel-gau",
+        summary="synchronous: black-box models learn from function values, Gaussian directions",
+        paper="AsyREVEL",
+        conversation="cascade",
+        schedule="sync",
+        reply="values",
+        smoothing="gaussian",
+    ),
+    Preset(
+        name="synrevel-uni",
+        summary="synchronous: black-box models learn from function values, unit-sphere directions",
+        paper="AsyREVEL",
+        conversation="cascade",
+        schedule="sync",
+        reply="values",
+        smoothing="sphere",
+    ),
+    Preset(
+        name="tig",
+        summary="asynchronous, the server sends the gradient of every output: what AsyREVEL is compared with",
+        paper="AsyREVEL",
+        conversation="cascade",
+        schedule="async",
         reply="gradient",
     ),
     Preset(
-        "syntig",
-        "the synchronous twin of tig: back-propagation split between client and server",
-        "AsyREVEL",
-        "cascade",
-        "sync",
+        name="syntig",
+        summary="the synchronous twin of tig: back-propagation split between client and server",
+        paper="AsyREVEL",
+        conversation="cascade",
+        schedule="sync",
         reply="gradient",
     ),
-    *(
-        Preset(
-            name,
-            f"{'' if schedule == 'sync' else 'a'}synchronous split networks: the server answers with loss "
-            f"differences in 8 bits, {how}",
-            "VFL-CZOFO",
-            "cascade",
-            schedule,
-            reply="deltas",
-            smoothing=smoothing,
-            two_sided=two_sided,
-            forward_bits=8,
-            backward_bits=8,
-            defaults=defaults,
-        )
-        for name, schedule, smoothing, two_sided, defaults, how in _CZOFO
+    Preset(
+        name="czofo",
+        summary=(
+            "asynchronous split networks: the server answers with loss differences in 8 bits, along "
+            "random directions"
+        ),
+        paper="VFL-CZOFO",
+        conversation="cascade",
+        schedule="async",
+        reply="deltas",
+        smoothing="gaussian",
+        forward_bits=8,
+        backward_bits=8,
+        defaults=MANY_DIRECTIONS,
     ),
     Preset(
-        "czofo-ef",
-        "ours: czofo with outputs in 2 bits, as changes against what the server has (error feedback)",
-        "VFL-CZOFO",
-        "cascade",
-        "async",
+        name="czofo-central",
+        summary=(
+            "asynchronous split networks: the server answers with loss differences in 8 bits, to both "
+            "sides of random directions"
+        ),
+        paper="VFL-CZOFO",
+        conversation="cascade",
+        schedule="async",
+        reply="deltas",
+        smoothing="gaussian",
+        two_sided=True,
+        forward_bits=8,
+        backward_bits=8,
+        defaults=MANY_DIRECTIONS,
+    ),
+    Preset(
+        name="czofo-coord",
+        summary=(
+            "asynchronous split networks: the server answers with loss differences in 8 bits, along "
+            "every output"
+        ),
+        paper="VFL-CZOFO",
+        conversation="cascade",
+        schedule="async",
+        reply="deltas",
+        smoothing="coordinate",
+        two_sided=True,
+        forward_bits=8,
+        backward_bits=8,
+    ),
+    Preset(
+        name="syn-czofo",
+        summary=(
+            "synchronous split networks: the server answers with loss differences in 8 bits, as in "
+            "czofo, whose twin it is; ours"
+        ),
+        paper="VFL-CZOFO",
+        conversation="cascade",
+        schedule="sync",
+        reply="deltas",
+        smoothing="gaussian",
+        forward_bits=8,
+        backward_bits=8,
+        defaults=MANY_DIRECTIONS,
+    ),
+    Preset(
+        name="czofo-ef",
+        summary="ours: czofo with outputs in 2 bits, as changes against what the server has (error feedback)",
+        paper="VFL-CZOFO",
+        conversation="cascade",
+        schedule="async",
         reply="deltas",
         smoothing="gaussian",
         forward_bits=2,
         backward_bits=4,
         forward_memory=True,
-        defaults=_MANY,
+        defaults=MANY_DIRECTIONS,
     ),
     Preset(
-        "split",
-        "split learning: synchronous, the server sends the gradient of every output",
-        "VFL-CZOFO",
-        "cascade",
-        "sync",
+        name="split",
+        summary="split learning: synchronous, the server sends the gradient of every output",
+        paper="VFL-CZOFO",
+        conversation="cascade",
+        schedule="sync",
         reply="gradient",
     ),
     Preset(
-        "vafl",
-        "asynchronous split learning: the server sends the gradient of every output",
-        "VFL-CZOFO",
-        "cascade",
-        "async",
+        name="vafl",
+        summary="asynchronous split learning: the server sends the gradient of every output",
+        paper="VFL-CZOFO",
+        conversation="cascade",
+        schedule="async",
         reply="gradient",
     ),
     Preset(
-        "vafl-dp",
-        "asynchronous split learning on noisy gradients: epsilon for every label, accounted for and enforced",
-        "VFL-CZOFO",
-        "cascade",
-        "async",
+        name="vafl-dp",
+        summary=(
+            "asynchronous split learning on noisy gradients: "
+            "epsilon for every label, accounted for and enforced"
+        ),
+        paper="VFL-CZOFO",
+        conversation="cascade",
+        schedule="async",
         reply="gradient",
         private=True,
         defaults={"privacy": {"mechanism": "gradient"}},
     ),
     Preset(
-        "c-vfl",
-        "every party gets all labels, all outputs and the server's model in 8 bits, and makes 5 local steps",
-        "C-VFL",
-        "exchange",
-        "sync",
+        name="c-vfl",
+        summary=(
+            "every party gets all labels, all outputs and the server's model in 8 bits, and makes 5 "
+            "local steps"
+        ),
+        paper="C-VFL",
+        conversation="exchange",
+        schedule="sync",
         reply="embeddings",
         forward_bits=8,
         backward_bits=8,
         local_steps=5,
     ),
-    *(
-        Preset(
-            name,
-            f"{how}: networks on both sides learn from function values",
-            "VFL-CZOFO",
-            "cascade",
-            schedule,
-            reply="values",
-            smoothing="gaussian",
-        )
-        for name, schedule, how in _ZOO
+    Preset(
+        name="zoo-vfl",
+        summary="asynchronous: networks on both sides learn from function values",
+        paper="VFL-CZOFO",
+        conversation="cascade",
+        schedule="async",
+        reply="values",
+        smoothing="gaussian",
     ),
     Preset(
-        "fdskl",
-        "kernel machine by doubly stochastic gradients: new random features in every round, a constant step; "
-        "active parties take turns, rounds overlap only with train.ahead",
-        "FDSKL",
-        "kernel",
-        "async",
+        name="syn-zoo-vfl",
+        summary="synchronous: networks on both sides learn from function values",
+        paper="VFL-CZOFO",
+        conversation="cascade",
+        schedule="sync",
+        reply="values",
+        smoothing="gaussian",
+    ),
+    Preset(
+        name="fdskl",
+        summary=(
+            "kernel machine by doubly stochastic gradients: "
+            "new random features in every round, a constant step; "
+            "active parties take turns, rounds overlap only with train.ahead"
+        ),
+        paper="FDSKL",
+        conversation="kernel",
+        schedule="async",
         defaults={"train": {"l2": "auto"}},
     ),
     Preset(
-        "fdskl-capped",
-        "ours: as many random features as fit, then descent with momentum on their coefficients; turns as in "
-        "fdskl",
-        "FDSKL",
-        "kernel",
-        "async",
+        name="fdskl-capped",
+        summary=(
+            "ours: as many random features as fit, then descent with momentum on their coefficients; "
+            "turns as in fdskl"
+        ),
+        paper="FDSKL",
+        conversation="kernel",
+        schedule="async",
         capped=True,
         defaults={"train": {"epochs": 40, "l2": "auto"}},
     ),
     Preset(
-        "pp-svmv",
-        "support vector machine on the whole kernel matrix, summed securely to one active party",
-        "FDSKL",
-        "gram",
-        "sync",
+        name="pp-svmv",
+        summary="support vector machine on the whole kernel matrix, summed securely to one active party",
+        paper="FDSKL",
+        conversation="gram",
+        schedule="sync",
         defaults={"train": {"l2": "auto"}},
     ),
 )

@@ -28,7 +28,7 @@ def _said(value: object) -> object:
     match value:
         case Section():
             there = [(field, getattr(value, field.name)) for field in fields_of(type(value))]
-            return {field.encode_name: _said(each) for field, each in there if not _is_default(each, field)}
+            return {field.encode_name: _said(each) for field, each in there if _counts(each, field)}
         case dict():
             return {key: _said(each) for key, each in value.items()}
         case list() | tuple():
@@ -42,7 +42,16 @@ def fields_of(kind: type[Section]) -> tuple[msgspec.structs.FieldInfo, ...]:
     return msgspec.structs.fields(kind)
 
 
+def _counts(value: object, field: msgspec.structs.FieldInfo) -> bool:
+    """Whether a field says anything: it is not as it is by default, and not a key that is gone."""
+    return field.default is not msgspec.UNSET and not _is_default(value, field)
+
+
 def _is_default(value: object, field: msgspec.structs.FieldInfo) -> bool:
     if field.default_factory is not msgspec.NODEFAULT:
         return bool(value == field.default_factory())
-    return field.default is not msgspec.NODEFAULT and bool(value == field.default)
+    if field.default is msgspec.NODEFAULT:
+        return False
+    if isinstance(value, Section) and type(value) is type(field.default):
+        return _said(value) == _said(field.default)  # a key that is gone may be all that differs
+    return bool(value == field.default)

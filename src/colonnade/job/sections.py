@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
 
 from colonnade.job.data_section import Data
+from colonnade.job.presets import Bits, DirectionName, EstimatorName
 from colonnade.job.section import Section
 
 World = Literal["simulated", "local", "network", "mpi"]
-LossName = Literal["logistic", "squared", "smooth_hinge", "softmax", "poisson", "gamma"]
+LossName: TypeAlias = str  # of the table `losses.LOSSES`; `job.limits` refuses any other
 ClassWeight = Literal["balanced"] | dict[str, float] | None
 RegularizerName = Literal["l2", "nonconvex"]
 SumName = Literal["masked", "tree", "plain"]
@@ -42,8 +43,8 @@ class Train(Section, frozen=True):
     target: float | None = None
     tolerance: float | None = None  # the relative fall of the loss an epoch that counts as none; 0: never
     evaluate_every: int | float = 1  # epochs; but for pull, gram and kernel also a part of one
-    estimator: Literal["sgd", "svrg", "saga"] | None = None
-    direction: Literal["plain", "lbfgs"] | None = None
+    estimator: EstimatorName | None = None
+    direction: DirectionName | None = None
     labels_at: int | None = None
     classes: int | None = None
 
@@ -97,8 +98,8 @@ class Cascade(Section, frozen=True):
     assumed_delay: int | Literal["bound"] | None = None  # the step of AsyREVEL's theorems for it
     decay: Literal["linear", "none"] = "linear"
     precision: Literal["float32", "float64"] = "float32"
-    forward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of a client's outputs; 32: as `precision` says
-    backward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of the server's replies
+    forward_bits: Bits | None = None  # of a client's outputs; 32: as `precision` says
+    backward_bits: Bits | None = None  # of the server's replies
     forward_range: Literal["message", "column"] = "message"
     forward_rounding: Literal["chance", "nearest"] = "chance"  # of a client's outputs in few bits
     forward_memory: bool | None = None  # in few bits: what rounding lost is sent when the row comes back
@@ -171,7 +172,7 @@ class FaultPlan(Section, frozen=True):
 
 
 class Net(Section, frozen=True):
-    """Links and machines of the simulated world; transport and deadlines of the real one."""
+    """Links and machines of the simulated world; deadlines of the real one."""
 
     latency_ms: float = 0.0
     bandwidth_mbps: float | None = None  # of a party's network card, either way
@@ -185,8 +186,8 @@ class Net(Section, frozen=True):
     join: bool = True  # rounds that are open together are one product, thetas that wait one update
     work_ms: float = 0.0  # network world: so much more computing for every call on columns
     faults: FaultPlan = FaultPlan()
-    transport: Literal["tls", "grpc"] = "tls"
     deadline_s: float = 60.0
+    transport: Literal["tls", "grpc"] | UnsetType = UNSET  # gone; jobs and stored plans of 0.2 have it
 
 
 class Kernel(Section, frozen=True):

@@ -1,6 +1,6 @@
 """A job as TOML text: only what differs from the defaults, so that it reads like a file that a person wrote.
 
-Reading the text gives the same job again (`job_from`).
+Reading the text gives the same job again (`job_from`, `terms_from`).
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import msgspec
 from colonnade.job.presets import PRESETS
 from colonnade.job.section import Section
 from colonnade.job.sections import Training
+from colonnade.job.vocabulary import in_file_words
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def as_toml(job: Training) -> str:
     """The text of a job file for this job, on one machine or between daemons."""
-    plain, preset = _given(job), PRESETS.get(job.algorithm)
+    plain, preset = in_file_words(_given(job)), PRESETS.get(job.algorithm)
     for section, defaults in preset.defaults.items() if preset is not None else ():
         # an algorithm has defaults of its own: what equals the usual one must be said there
         said = {key: getattr(getattr(job, section), key) for key in defaults}

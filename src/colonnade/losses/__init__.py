@@ -9,11 +9,11 @@ is any loss for such labels: whatever computes with a loss needs to know nothing
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Mapping
 
-from colonnade.arrays import Floats
+from colonnade.errors import JobError
 from colonnade.losses.classes import Logistic, SmoothHinge, Softmax
-from colonnade.losses.loss import Loss
+from colonnade.losses.loss import Link, Loss, SharedForm, Task, UsualLoss
 from colonnade.losses.numbers import Gamma, Poisson, Squared
 from colonnade.losses.weighted import (
     MeanLoss,
@@ -28,41 +28,58 @@ from colonnade.losses.weighted import (
 
 __all__ = [
     "LOSSES",
+    "USUAL",
     "Gamma",
+    "Link",
     "Logistic",
     "Loss",
+    "Losses",
     "MeanLoss",
     "Poisson",
+    "SharedForm",
     "SmoothHinge",
     "Softmax",
     "Squared",
+    "Task",
+    "UsualLoss",
     "Weighted",
     "labels_of",
     "loss_for",
     "mean_loss",
     "scaled_labels",
-    "soft_dz",
     "weights_of",
     "with_weights",
 ]
 
-LOSSES: dict[str, Loss] = {
-    loss.name: loss for loss in (Logistic(), Squared(), SmoothHinge(), Softmax(), Poisson(), Gamma())
+
+class Losses(dict[str, Loss]):
+    """Losses by name. One that is not there is refused with the names of those that are."""
+
+    def __missing__(self, name: str) -> Loss:
+        raise JobError(f"loss: {name!r} is not one of {', '.join(map(repr, self))}")
+
+    def named(self, which: Callable[[Loss], bool]) -> str:
+        """Return the names of some losses, as a text that proposes them has it.
+
+        >>> LOSSES.named(lambda loss: loss.task != "regression")
+        "'logistic', 'smooth_hinge' or 'softmax'"
+        """
+        *most, last = [repr(name) for name, loss in self.items() if which(loss)]
+        return f"{', '.join(most)} or {last}" if most else last
+
+    def of_counts(self, name: str | None) -> bool:
+        """Return whether a job that names this loss, or none, may say over which time labels were counted."""
+        return name is not None and name in self and self[name].counts
+
+
+LOSSES = Losses(
+    {loss.name: loss for loss in (Logistic(), Squared(), SmoothHinge(), Softmax(), Poisson(), Gamma())}
+)
+"""Every loss there is: a job, its help and its documentation know those of this table."""
+
+USUAL: Mapping[Task, str] = {
+    "binary": Logistic.name,
+    "regression": Squared.name,
+    "multiclass": Softmax.name,
 }
-
-
-def soft_dz(loss: Loss, z: Floats, y: Floats) -> Floats:
-    """dL/dz for labels that are any numbers, as labels with noise are, not only true classes.
-
-    It is linear in y and equals `loss.dz` at the true labels. A label of several classes is a row of
-    numbers here, one-hot where it is a class.
-    """
-    match loss.task:
-        case "binary":
-            return (1 + y) / 2 * loss.dz(z, np.ones_like(y)) + (1 - y) / 2 * loss.dz(z, -np.ones_like(y))
-        case "multiclass":
-            from scipy.special import softmax
-
-            p: Floats = softmax(z, axis=-1)
-            return p - y
-    return loss.dz(z, y)
+"""The loss of each kind of label where a job names none; that of classes has probabilities."""

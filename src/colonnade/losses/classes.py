@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats
-from colonnade.job.plan import Task
-from colonnade.losses.loss import Usual
+from colonnade.losses.loss import UsualLoss
 
 
 @dataclass(frozen=True)
-class Logistic(Usual):
+class Logistic(UsualLoss):
     """log(1 + exp(-y z)), y = +1 or -1."""
 
-    name: str = "logistic"
-    task: Task = "binary"
-    smoothness: float = 0.25
+    name = "logistic"
+    task = "binary"
+    link = "logit"
+    smoothness = 0.25
+    shared_form = "sines"
+    theta_tells = "it gives away the label and the total score of its row"
 
     def value(self, z: Floats, y: Floats) -> Floats:
         return np.logaddexp(0.0, -y * z)
+
+    def in_torch(self, torch: Any, z: Any, y: Any) -> Any:
+        return torch.nn.functional.softplus(-y * z)
 
     def dz(self, z: Floats, y: Floats) -> Floats:
         from scipy.special import expit  # slow to load, and only label holders need it
@@ -43,16 +49,23 @@ class Logistic(Usual):
 
 
 @dataclass(frozen=True)
-class SmoothHinge(Usual):
+class SmoothHinge(UsualLoss):
     """1/2 - yz for yz <= 0, (1 - yz)^2 / 2 for 0 < yz < 1, else 0 (FDSKL, Table 1)."""
 
-    name: str = "smooth_hinge"
-    task: Task = "binary"
-    smoothness: float = 1.0
+    name = "smooth_hinge"
+    task = "binary"
+    link = None
+    smoothness = 1.0
+    always_curved = False
+    theta_tells = "its sign gives away the label of its row, unless that is right by a margin already"
 
     def value(self, z: Floats, y: Floats) -> Floats:
         margin = y * z
         return np.where(margin <= 0, 0.5 - margin, 0.5 * np.clip(1 - margin, 0, None) ** 2)
+
+    def in_torch(self, torch: Any, z: Any, y: Any) -> Any:
+        short = (1 - y * z).clamp_(min=0)
+        return torch.where(short > 1, short - 0.5, 0.5 * short.square())
 
     def dz(self, z: Floats, y: Floats) -> Floats:
         return -y * np.clip(1 - y * z, 0.0, 1.0)
@@ -70,12 +83,16 @@ class SmoothHinge(Usual):
 
 
 @dataclass(frozen=True)
-class Softmax(Usual):
+class Softmax(UsualLoss):
     """-log softmax(z)_y: one score per class in the last axis of z, y = 0, 1, ..., K-1."""
 
-    name: str = "softmax"
-    task: Task = "multiclass"
-    smoothness: float = 0.5
+    name = "softmax"
+    task = "multiclass"
+    link = "softmax"
+    smoothness = 0.5
+    theta_tells = (
+        "its one negative entry is the class of its row, and the scores follow from it up to a shift"
+    )
 
     def value(self, z: Floats, y: Floats) -> Floats:
         own = np.take_along_axis(z, _column(z, y), axis=-1)[..., 0]
@@ -85,12 +102,27 @@ class Softmax(Usual):
             value: Floats = np.log(np.exp(z - top[..., None]).sum(axis=-1)) + (top - own)
         return value
 
+    def in_torch(self, torch: Any, z: Any, y: Any) -> Any:
+        own = y.long()[:, None].expand(*z.shape[:-1], 1)
+        return z.logsumexp(-1) - z.gather(-1, own)[..., 0]
+
     def dz(self, z: Floats, y: Floats) -> Floats:
         from scipy.special import softmax
 
         theta: Floats = softmax(z, axis=-1)
         np.put_along_axis(theta, _column(z, y), np.take_along_axis(theta, _column(z, y), -1) - 1.0, axis=-1)
         return theta
+
+    def soft_dz(self, z: Floats, y: Floats) -> Floats:
+        from scipy.special import softmax
+
+        p: Floats = softmax(z, axis=-1)
+        return p - y
+
+    def second(self, theta: Floats, y: Floats) -> Floats:
+        p = theta.copy()
+        p[np.arange(len(p)), y.astype(np.int64)] += 1.0
+        return p * (1 - p)
 
     def bend(self, theta: Floats, u: Floats, y: Floats | None = None) -> Floats:
         p = _probabilities(theta)

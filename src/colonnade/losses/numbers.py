@@ -6,25 +6,32 @@ The last two have a log link: the score is the logarithm of what is expected.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats
-from colonnade.job.plan import Task
-from colonnade.losses.loss import Usual
+from colonnade.losses.loss import UsualLoss
 
 
 @dataclass(frozen=True)
-class Squared(Usual):
+class Squared(UsualLoss):
     """(z - y)^2 / 2."""
 
-    name: str = "squared"
-    task: Task = "regression"
-    smoothness: float = 1.0
+    name = "squared"
+    task = "regression"
+    link = "identity"
+    smoothness = 1.0
+    any_unit = True
+    shared_form = "division"
+    theta_tells = "it is how far the total score of its row is from the label"
 
     def value(self, z: Floats, y: Floats) -> Floats:
         return 0.5 * (z - y) ** 2
+
+    def in_torch(self, torch: Any, z: Any, y: Any) -> Any:
+        return (z - y).square_().mul_(0.5)
 
     def dz(self, z: Floats, y: Floats) -> Floats:
         return z - y
@@ -43,12 +50,17 @@ class Squared(Usual):
 
 
 @dataclass(frozen=True)
-class Poisson:
+class Poisson(UsualLoss):
     """Half the deviance of counts y >= 0 whose expectation is exp(z): exp(z) - y - y (z - log y)."""
 
-    name: str = "poisson"
-    task: Task = "regression"
-    smoothness: float = float("inf")
+    name = "poisson"
+    task = "regression"
+    link = "log"
+    label_range = ">= 0"
+    counts = True
+    smoothness = float("inf")
+    curved_by_theta = False
+    theta_tells = "it is how far the expected count of its row is from the label"
 
     def value(self, z: Floats, y: Floats) -> Floats:
         from scipy.special import xlogy
@@ -56,6 +68,9 @@ class Poisson:
         with np.errstate(over="ignore"):  # the caller checks for what is not finite
             value: Floats = np.exp(z) - y - y * z + xlogy(y, y)
         return value
+
+    def in_torch(self, torch: Any, z: Any, y: Any) -> Any:
+        return z.exp() - y - y * z + torch.xlogy(y, y)
 
     def dz(self, z: Floats, y: Floats) -> Floats:
         with np.errstate(over="ignore"):
@@ -86,17 +101,23 @@ class Poisson:
 
 
 @dataclass(frozen=True)
-class Gamma(Usual):
+class Gamma(UsualLoss):
     """Half the deviance of amounts y > 0 whose expectation is exp(z): z - log y + y exp(-z) - 1."""
 
-    name: str = "gamma"
-    task: Task = "regression"
-    smoothness: float = float("inf")
+    name = "gamma"
+    task = "regression"
+    link = "log"
+    label_range = "> 0"
+    smoothness = float("inf")
+    theta_tells = "it is the relative error of its row: how far the label over what is expected is from 1"
 
     def value(self, z: Floats, y: Floats) -> Floats:
         with np.errstate(over="ignore"):
             value: Floats = z - np.log(y) + y * np.exp(-z) - 1
         return value
+
+    def in_torch(self, torch: Any, z: Any, y: Any) -> Any:
+        return z - y.log() + y * (-z).exp() - 1
 
     def dz(self, z: Floats, y: Floats) -> Floats:
         with np.errstate(over="ignore"):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats
-from colonnade.job.plan import Task
-from colonnade.losses.loss import Loss
+from colonnade.losses.loss import Link, Loss, SharedForm, Task
 
 
 def with_weights(y: Floats, weight: Floats | None) -> Floats:
@@ -52,14 +52,60 @@ class Weighted:
         return self.base.task
 
     @property
+    def link(self) -> Link | None:
+        return self.base.link
+
+    @property
+    def has_probabilities(self) -> bool:
+        return self.base.has_probabilities
+
+    @property
+    def label_range(self) -> str | None:
+        return self.base.label_range
+
+    @property
+    def counts(self) -> bool:
+        return self.base.counts
+
+    @property
+    def any_unit(self) -> bool:
+        return self.base.any_unit
+
+    @property
+    def theta_tells(self) -> str:
+        return self.base.theta_tells
+
+    @property
+    def shared_form(self) -> SharedForm | None:
+        return None  # theta times a weight is one product more
+
+    @property
     def smoothness(self) -> float:
         return self.base.smoothness * self.spread
+
+    @property
+    def always_curved(self) -> bool:
+        return self.base.always_curved  # but where a row weighs nothing
+
+    @property
+    def curved_by_theta(self) -> bool:
+        return False  # the weight must be known, too
 
     def value(self, z: Floats, y: Floats) -> Floats:
         return y[:, 1] * self.base.value(z, y[:, 0])
 
     def dz(self, z: Floats, y: Floats) -> Floats:
         return self._times(y[:, 1], self.base.dz(z, y[:, 0]))
+
+    def in_torch(self, torch: Any, z: Any, y: Any) -> Any:
+        return y[:, 1] * self.base.in_torch(torch, z, y[:, 0])
+
+    def soft_dz(self, z: Floats, y: Floats) -> Floats:
+        raise TypeError("labels with noise have no weights beside them: epsilon would not cover these")
+
+    def second(self, theta: Floats, y: Floats) -> Floats:
+        own, known = self._parts(theta, y)
+        return self._times(known[:, 1], self.base.second(own, known[:, 0]))
 
     def bend(self, theta: Floats, u: Floats, y: Floats | None = None) -> Floats:
         own, known = self._parts(theta, y)

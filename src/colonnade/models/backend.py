@@ -14,7 +14,7 @@ import numpy as np
 from colonnade.arrays import Numbers
 from colonnade.errors import JobError
 from colonnade.job import Device
-from colonnade.losses import Loss, Weighted
+from colonnade.losses import Loss
 
 try:
     import torch as torch  # other files import it from here
@@ -49,17 +49,5 @@ def tensor(array: Numbers, precision: np.dtype[np.floating[Any]], device: torch.
 
 def losses_of(loss: Loss, z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """`loss.value` of scores [..., rows, outputs] for the labels of the rows: [..., rows]."""
-    if isinstance(loss, Weighted):
-        return y[:, 1] * losses_of(loss.base, z, y[:, 0])
-    if loss.name == "softmax":
-        own = y.long()[:, None].expand(*z.shape[:-1], 1)
-        return z.logsumexp(-1) - z.gather(-1, own)[..., 0]
-    z = z[..., 0]
-    match loss.name:
-        case "logistic":
-            return torch.nn.functional.softplus(-y * z)
-        case "squared":
-            return (z - y).square_().mul_(0.5)
-        case _:  # smooth_hinge
-            short = (1 - y * z).clamp_(min=0)
-            return torch.where(short > 1, short - 0.5, 0.5 * short.square())
+    found: torch.Tensor = loss.in_torch(torch, z if loss.task == "multiclass" else z[..., 0], y)
+    return found

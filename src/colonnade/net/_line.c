@@ -1,9 +1,8 @@
 /* What every frame on a line needs: a header with its number, being cut out of a stream of bytes, and TLS. The same
-   is in Python in ends.py, stream/framing.py and stream/sealed.py, for where no compiler was there.
+   is in Python in ends.py, framing.py and stream/sealed.py, for where no compiler was there.
 
    What nearly all frames are is done here, everything else is left to Python: `open` answers None to a frame that
    is not simply the next message on its line, and changes nothing. */
-#define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <errno.h>
@@ -258,7 +257,7 @@ static PyType_Spec ends_spec = {
 
 /* -- a stream of bytes -------------------------------------------------------------------------------------- */
 
-enum { SHORT = 2, LONG = 4, BITS = 15, MARK = 1 << BITS }; /* a length, as in stream/framing.py */
+enum { SHORT = 2, LONG = 4, BITS = 15, MARK = 1 << BITS }; /* a length, as in framing.py */
 
 static PyObject *split(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -468,7 +467,7 @@ static PyType_Spec sealed_spec = {
 /* -- the module --------------------------------------------------------------------------------------------- */
 
 static PyMethodDef functions[] = {
-    {"split", split, METH_VARARGS, "The whole frames in a stream of bytes; see stream/framing.py."},
+    {"split", split, METH_VARARGS, "The whole frames in a stream of bytes; see framing.py."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -15,9 +15,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from colonnade.errors import MalformedMessage, OversizedMessage, RefusedMessage, UnknownParty
 from colonnade.messages import Message, decode, encode
 from colonnade.net.frame import ACK, DATA, HEADER_LIMIT, RESEND, Header, Routes, pack, unpack
-from colonnade.net.inprocess.handover import handed
-from colonnade.net.inprocess.local import LocalWire, Take
+from colonnade.net.handover import handed
 from colonnade.net.line import CheckedLine, Line
+from colonnade.net.local import LocalWire, Take
 from colonnade.net.meter import Meter, Weighed, weighed
 from colonnade.net.network import Wire
 

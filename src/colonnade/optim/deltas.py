@@ -42,6 +42,7 @@ from colonnade.models.blackbox import Differentiable, Perturbations
 from colonnade.optim.replies import Head, Query, Seed
 from colonnade.optim.smoothing import Directions, Smoothing
 from colonnade.regularizers import Penalty
+from colonnade.state import UNCHANGED
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,8 @@ def _signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Numbers:
 @dataclass(frozen=True)
 class DeltasClient:
     """Sends its outputs, draws the same directions, and propagates the estimate back through its model."""
+
+    STATE = UNCHANGED
 
     model: Differentiable
     penalty: Penalty

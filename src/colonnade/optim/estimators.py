@@ -1,25 +1,27 @@
 """Gradient estimators of one block of weights: SGD, SVRG and SAGA in the form that linear scores allow.
 
-The estimate from a batch of rows is X' c / |batch| + m. Here c is theta minus what is remembered of theta at
-these rows, and m is the remembered mean gradient of all rows:
+The estimate from a batch of rows is v = X' c / |batch| + m. Here c is one number a row (and class), and m is
+the mean gradient of what is remembered of every row's theta:
 
-    sgd    remembers nothing: c = theta, m = 0
-    svrg   the thetas of a snapshot of all rows, and their mean gradient (Johnson and Zhang 2013)
-    saga   the latest theta of every row, and their mean gradient (Defazio et al. 2014)
+    sgd    remembers nothing: c = theta, and there is no m
+    svrg   the thetas of a snapshot of all rows; c is theta less that (Johnson and Zhang 2013)
+    saga   the latest theta of every row; c is theta less that (Defazio et al. 2014)
 
-One number per row (and class) is all that any of them stores, never a gradient per row. Everything is local
-to a party: thetas come in, nothing goes out.
+Whoever steps asks for the coefficients of a batch and for nothing else of an estimator: a block in clear
+multiplies them with its columns, the label holder of a blind run sends them veiled to the owners of columns.
+One number per row (and class) is all that any of them stores, never a gradient per row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from colonnade.arrays import Floats, Rows
+from colonnade.state import Declared
 
 
 def _nothing() -> Floats:
@@ -39,98 +41,108 @@ class Remembered:
     unseen: int = 0
 
 
-class Estimator(Protocol):
-    memory: Remembered
+class Coefficients(NamedTuple):
+    """What a batch's estimate is made of, one number a row (and class): v = X' step / |batch| (+ m)."""
 
-    def news(self, rows: Rows, theta: Floats) -> Floats:
-        """Return c, theta less what is remembered of it at these rows; SAGA then remembers this theta."""
-        ...
-
-    def mean(self) -> Floats | float:
-        """Return m, the remembered mean gradient of the block; 0.0 where there is none."""
-        ...
-
-    def learn(self, rows: int, gradient: Floats) -> None:
-        """Update m after a batch of so many rows, whose `gradient` is X' c."""
-        ...
+    step: Floats
+    along: bool = False  # whether the remembered mean gradient m is added
+    change: Floats | None = None  # what is remembered of these rows changes by this; None: it does not
 
 
-class Sgd:
+class Estimator(ABC):
+    """Makes coefficients of the thetas of a batch. Its answers hold for all of a kind, before there is one.
+
+    An estimator is like plain SGD in all that it does not say.
+    """
+
+    STATE = Declared(kept=("memory",))
+
+    fades: ClassVar[bool] = True
+    """Whether its noise stays with a constant step, so that automatic steps fall to zero over the run."""
+    snapshots: ClassVar[bool] = False
+    """Whether it remembers theta of all rows at once, which all parties look at now and then."""
+    remembers: ClassVar[bool] = False
+    """Whether it remembers the theta of every batch, so that m is a pass old and changes with every batch."""
+
+    def __init__(self, rows: int, weights: tuple[int, ...]) -> None:
+        """`weights` is the shape of the block's weights: (columns,) or (columns, classes)."""
+        self.memory = Remembered()
+        if self.remembers:
+            self.memory = Remembered(np.zeros((rows, *weights[1:])), np.zeros(weights), unseen=rows)
+
+    @abstractmethod
+    def coefficients(self, rows: Rows, theta: Floats) -> Coefficients:
+        """Return what the thetas of a batch make of the next step; this changes nothing."""
+
+    @classmethod
+    def has_mean(cls) -> bool:
+        """Whether there can be an m."""
+        return cls.snapshots or cls.remembers
+
+    @property
+    def mean(self) -> Floats:
+        """Returns m, the mean gradient of the block that the remembered thetas give."""
+        return self.memory.mean
+
+    def learn(self, rows: Rows, theta: Floats, gradient: Floats) -> None:
+        """Remember the thetas of a batch; `gradient` is X' change."""
+        memory = self.memory
+        memory.theta[rows] = theta
+        memory.mean += gradient / len(memory.theta)
+        memory.unseen -= len(rows)
+
+    def snapshot(self, theta: Floats, mean: Floats) -> None:
+        """Remember theta of every row at the current weights, and the mean gradient that they give."""
+        if not self.snapshots:
+            raise TypeError(f"{type(self).__name__} takes no snapshots")
+        self.memory = Remembered(theta, mean)
+
+
+class Sgd(Estimator):
     """The gradient of the batch as it is."""
 
-    def __init__(self) -> None:
-        self.memory = Remembered()
-
-    def news(self, rows: Rows, theta: Floats) -> Floats:
-        return theta
-
-    def mean(self) -> float:
-        return 0.0
-
-    def learn(self, rows: int, gradient: Floats) -> None:
-        """Do nothing: nothing is remembered."""
+    def coefficients(self, rows: Rows, theta: Floats) -> Coefficients:
+        return Coefficients(theta)
 
 
-class Svrg:
+class Svrg(Estimator):
     """Differences to a snapshot of all rows.
 
     Until the first snapshot it is plain SGD: far from the optimum a pass of steps is worth more than a pass
     of measuring.
     """
 
-    def __init__(self) -> None:
-        self.memory = Remembered()
+    fades = False
+    snapshots = True
 
-    def snapshot(self, theta: Floats, mean: Floats) -> None:
-        """Remember theta of every row at the current weights, and the mean gradient that they give."""
-        self.memory = Remembered(theta, mean)
-
-    def news(self, rows: Rows, theta: Floats) -> Floats:
+    def coefficients(self, rows: Rows, theta: Floats) -> Coefficients:
         remembered = self.memory.theta
-        return theta - remembered[rows] if len(remembered) else theta
-
-    def mean(self) -> Floats | float:
-        return self.memory.mean if len(self.memory.theta) else 0.0
-
-    def learn(self, rows: int, gradient: Floats) -> None:
-        """Do nothing: only a snapshot changes the memory."""
+        return Coefficients(theta - remembered[rows], along=True) if len(remembered) else Coefficients(theta)
 
 
-class Saga:
+class Saga(Estimator):
     """Differences to the latest theta of every row.
 
     The paper fills the memory with a full pass before the first step. Here the first pass over the rows
     fills it while stepping as plain SGD, which costs no pass and was ahead at every accuracy we looked at.
     """
 
-    def __init__(self, rows: int, weights: tuple[int, ...]) -> None:
-        """`weights` is the shape of the block's weights: (columns,) or (columns, classes)."""
-        self.memory = Remembered(np.zeros((rows, *weights[1:])), np.zeros(weights), unseen=rows)
+    fades = False
+    remembers = True
 
     @property
     def filling(self) -> bool:
         """Whether fewer thetas have come than there are rows (with several dominators one may have two)."""
         return self.memory.unseen > 0
 
-    def news(self, rows: Rows, theta: Floats) -> Floats:
-        remembered = self.memory.theta
-        c: Floats = theta - remembered[rows]
-        remembered[rows] = theta
-        return c
-
-    def mean(self) -> Floats | float:
-        # while some rows are unknown, their zeros would pull the mean towards nothing
-        return 0.0 if self.filling else self.memory.mean
-
-    def learn(self, rows: int, gradient: Floats) -> None:
-        memory = self.memory
-        memory.mean += gradient / len(memory.theta)
-        memory.unseen -= rows
+    def coefficients(self, rows: Rows, theta: Floats) -> Coefficients:
+        change: Floats = theta - self.memory.theta[rows]
+        if not self.filling:
+            return Coefficients(change, along=True, change=change)
+        # while some rows are unknown their zeros would pull the mean towards nothing, and without the mean a
+        # difference to a row that is known says nothing
+        return Coefficients(change if np.array_equal(change, theta) else theta, change=change)
 
 
-ESTIMATORS: dict[str, Callable[[int, tuple[int, ...]], Estimator]] = {
-    "sgd": lambda rows, weights: Sgd(),
-    "svrg": lambda rows, weights: Svrg(),
-    "saga": Saga,
-}
-"""By name: a fresh estimator for so many rows and for weights of this shape."""
+ESTIMATORS: dict[str, type[Estimator]] = {"sgd": Sgd, "svrg": Svrg, "saga": Saga}
+"""By name: the kind of an estimator, made for so many rows and for weights of a shape."""

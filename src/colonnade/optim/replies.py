@@ -25,7 +25,7 @@ from typing import Protocol
 import numpy as np
 
 from colonnade.arrays import Matrix, Numbers
-from colonnade.losses import Loss, soft_dz
+from colonnade.losses import Loss
 from colonnade.models.blackbox import (
     Differentiable,
     Model,
@@ -37,6 +37,7 @@ from colonnade.models.blackbox import (
 )
 from colonnade.optim.smoothing import Smoothing
 from colonnade.regularizers import Penalty
+from colonnade.state import UNCHANGED, Declared
 
 CAUTION = 0.5  # of F0's step: its clients move at the same time
 
@@ -98,6 +99,8 @@ class Answering(Protocol):
 class Head:
     """The server's model F0 with its parameters, and the loss on top of it."""
 
+    STATE = Declared(kept=("w",))
+
     model: Model
     loss: Loss
     w: Numbers
@@ -131,13 +134,15 @@ class Head:
     def dz(self, C: Numbers, y: Numbers) -> Numbers:
         """The derivative of the mean loss by every output of F0."""
         z = self.scores(self.w[None], C)[0]
-        dz = soft_dz(self.loss, z, y) if self.soft else self.loss.dz(z, y)
+        dz = self.loss.soft_dz(z, y) if self.soft else self.loss.dz(z, y)
         return dz.reshape(len(y), -1) / len(y)
 
 
 @dataclass(frozen=True)
 class ValuesClient:
     """Sends outputs along random directions and estimates the gradient (AsyREVEL, Algorithm 1, steps 4-6)."""
+
+    STATE = Declared(parts=("rng",))
 
     model: Model
     smoothing: Smoothing
@@ -178,6 +183,8 @@ class ValuesServer:
 @dataclass(frozen=True)
 class GradientClient:
     """Sends its outputs, and propagates the derivatives that come back through its own model."""
+
+    STATE = UNCHANGED
 
     model: Differentiable
     penalty: Penalty
@@ -224,6 +231,8 @@ class ZerothStep:
     says how long it may be.
     """
 
+    STATE = Declared(parts=("rng",))
+
     head: Head
     smoothing: Smoothing
     rng: np.random.Generator
@@ -248,6 +257,8 @@ class ZerothStep:
 @dataclass(frozen=True)
 class FirstStep:
     """Back-propagation, for a server whose model has gradients."""
+
+    STATE = UNCHANGED
 
     head: Head
 

@@ -71,18 +71,28 @@ def own_newton_step(batch: int, delay: int, *, blocks: int, ahead: int) -> float
 
 
 def automatic_step(
-    smoothness: Smoothness, batch: int, rows: int, delay: int, *, saga: bool = False, numbers: bool = False
+    smoothness: Smoothness,
+    batch: int,
+    rows: int,
+    delay: int,
+    *,
+    remembers: bool = False,
+    numbers: bool = False,
 ) -> float:
-    """The step of a first-order method, from the smoothness of the objective; `numbers`: not classes.
+    """Return the step of a first-order method, from the smoothness of the objective.
+
+    `remembers` is whether its estimator goes by thetas of the pass before, as SAGA does, and `numbers`
+    whether labels are numbers and not classes.
 
     >>> automatic_step(Smoothness(1.0, 1.0), batch=10, rows=100, delay=8) == 2.5 / 17
     True
     """
     bound = 2.5 / (2 * delay + 1)
-    if saga and delay:
+    if remembers and delay:
         bound = _delayed_saga(delay, -(-rows // batch))
     step = min(1 / smoothness.of_batch(batch, rows), bound / smoothness.mean)
-    return min(step, LONE_ROW * batch / smoothness.worst_row) if saga and numbers and batch < rows else step
+    lone = remembers and numbers and batch < rows
+    return min(step, LONE_ROW * batch / smoothness.worst_row) if lone else step
 
 
 def _delayed_saga(delay: int, batches: int) -> float:

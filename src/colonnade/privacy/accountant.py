@@ -17,6 +17,7 @@ from scipy.special import log_ndtr, ndtr
 
 from colonnade.arrays import Rows
 from colonnade.errors import JobError
+from colonnade.state import Declared
 
 try:
     from dp_accounting import ExplicitBracketInterval, GaussianDpEvent, calibrate_dp_mechanism
@@ -64,6 +65,8 @@ def _delta(epsilon: float, z: float) -> float:
 @dataclass
 class Budget:
     """How many replies each label may take part in (`allowed`), and how many it has (`spent`, by row)."""
+
+    STATE = Declared(kept=("spent",))
 
     epsilon: float
     delta: float

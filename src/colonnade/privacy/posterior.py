@@ -19,11 +19,14 @@ import numpy as np
 
 from colonnade.arrays import Numbers, Rows
 from colonnade.losses import Loss
-from colonnade.privacy.labels import NoisyLabels
+from colonnade.privacy.label_noise import NoisyLabels
+from colonnade.state import Declared
 
 
 class Posterior:
     """Labels to train on: every call draws once for each row and returns the mean given all its draws."""
+
+    STATE = Declared(kept=("sum",), parts=("labels",))
 
     def __init__(self, labels: NoisyLabels, loss: Loss, clip: float) -> None:
         self.labels, self._task, self._clip = labels, loss.task, clip

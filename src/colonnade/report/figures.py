@@ -1,116 +1,96 @@
-"""Figures of runs: how far the model is from the optimum, against time, rounds and bytes.
+"""The figure of a run as a file: how far the model is from the optimum, against time, rounds and bytes.
 
-Drawn with matplotlib's objects, never through pyplot, so that a figure has no state outside itself and
-can be made on any thread.
+It has the same three charts as the page, with colours of its own, so that any viewer of SVG shows it.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
-
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from colonnade.disk import drafted
-from colonnade.report.summary import headline, sent
-from colonnade.result import Moment, Result
+from colonnade.errors import DataError
+from colonnade.report.html import Html, tag
+from colonnade.report.summary import headline
+from colonnade.report.svg import SERIES
+from colonnade.report.training import loss_charts, shows_optimum
+from colonnade.result import Result
 
-COLOURS = ("#2f6690", "#d1495b", "#3a7d44", "#edae49", "#6c4f77", "#00798c", "#8d6b53", "#555555")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
-# text stays text, and the same result gives the same file
-STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "colonnade", "font.size": 10.0}
+HEAD, FOOT = 34, 26  # pixels for the title above the charts and the legend below them
+KEY, LETTER = 26, 6.6  # pixels of a line in the legend, and of a letter beside it
+DASHES = ("none", "7 3", "2 3", "9 3 2 3")
 
 
-def loss_figure(runs: Result | Mapping[str, Result], title: str | None = None) -> Figure:
-    """A figure of three panels; several runs are one line each, under the names they are given."""
+def loss_figure(runs: Result | Mapping[str, Result], title: str | None = None) -> str:
+    """Return an SVG of three charts; several runs are one line each, under the names they are given."""
     named = {runs.algorithm: runs} if isinstance(runs, Result) else dict(runs)
-    first = next(iter(named.values()))
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(12.0, 4.2), layout="constrained")
-        figure.suptitle(title or headline(first), fontsize=12, fontweight="bold")
-        panels = figure.subplots(1, 3, sharey=True)
-        log = all(gap > 0 for result in named.values() for gap in _gaps(result))
-        most = max(moment.bytes for result in named.values() for moment in result.history)
-        divisor, unit = next((size, unit) for size, unit in UNITS if most >= size or size == 1.0)
-        longest = max(_when(moment) for result in named.values() for moment in result.history)
-        scale, second = (1.0, "s") if longest >= 1 else (1e-3, "ms")
-        simulated = "simulated " if first.cost.virtual_seconds is not None else ""
-        axes: tuple[tuple[str, Callable[[Moment], float]], ...] = (
-            (f"{simulated}time [{second}]", lambda moment: _when(moment) / scale),
-            ("rounds", lambda moment: moment.rounds),
-            (f"{sent(named.values())} [{unit}]", lambda moment: moment.bytes / divisor),
-        )
-        for panel, (label, where) in zip(panels, axes, strict=True):
-            for number, (name, result) in enumerate(named.items()):
-                heights = _gaps(result) if log else [moment.loss for moment in result.history]
-                _line(panel, [where(moment) for moment in result.history], heights, name, number)
-            _style(panel, label, log=log)
-        panels[0].set_ylabel("training loss above the optimum" if log else "training loss")
-        if not log:
-            _optima(panels, named)
-        if len(named) > 1 or not log:
-            panels[-1].legend(frameon=False, loc="upper right")
-    return figure
+    charts = loss_charts(named)
+    if not charts:
+        raise DataError("no loss to draw: the label holder that measures the model knows it")
+    title = title or headline(next(iter(named.values())))
+    width, below = sum(chart.width for chart in charts), HEAD + charts[0].height
+    keys = [(f"line s{k % SERIES}", name) for k, name in charts[0].names.items()]
+    keys += [("rule", "pooled optimum")] if shows_optimum(named, charts) else []
+    height = below + (FOOT if keys else 8)
+    across = [sum(chart.width for chart in charts[:k]) for k in range(len(charts))]
+    whole = tag(
+        "svg",
+        tag("title", title),
+        tag("style", Html(_style())),
+        tag("rect", width=width, height=height, class_="paper"),
+        tag("text", title, x=width / 2, y=22, class_="title", text_anchor="middle"),
+        *(_at(x, HEAD, chart.drawing()) for x, chart in zip(across, charts, strict=True)),
+        _at(charts[0].width * 0.15, below + 12, *_legend(keys)),
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width} {height}",
+        width=width,
+        height=height,
+    )
+    return f"{whole}\n"
 
 
-def save(figure: Figure, path: Path) -> Path:
-    """Write the figure in the format that the file's ending names: whole or not at all."""
+def save(figure: str, path: Path) -> Path:
+    """Write the figure, whole or not at all; refuse a name that promises another format."""
+    if path.suffix.lower() != ".svg":
+        raise DataError(f"{path}: figures are written as SVG; name it {path.with_suffix('.svg').name}")
     with drafted(path) as draft:
-        draft.write_bytes(drawn(figure, path.suffix.lstrip(".")))
+        draft.write_text(figure, encoding="utf-8")
     return path
 
 
-def drawn(figure: Figure, kind: str) -> bytes:
-    """The figure as the bytes of a png or svg file."""
-    page = io.BytesIO()
-    with mpl.rc_context(STYLE):
-        figure.savefig(page, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-    return page.getvalue()
+def _at(x: float, y: float, *inside: Html) -> Html:
+    return tag("g", *inside, transform=f"translate({x:g} {y:g})")
 
 
-def _gaps(result: Result) -> list[float]:
-    """The loss above the pooled optimum at every moment; minus infinity without an optimum."""
-    optimum = result.pooled.get("train_loss", float("inf"))
-    return [moment.loss - optimum for moment in result.history]
+def _legend(keys: Sequence[tuple[str, str]]) -> list[Html]:
+    """Return the names of the lines in a row, each beside a piece of its line."""
+    found, x = [], 0.0
+    for look, name in keys:
+        found.append(tag("line", x1=x, x2=x + KEY, y1=-4, y2=-4, class_=look))
+        found.append(tag("text", name, x=x + KEY + 6, y=0))
+        x += KEY + 24 + LETTER * len(name)
+    return found
 
 
-def _when(moment: Moment) -> float:
-    return moment.seconds if moment.virtual_seconds is None else moment.virtual_seconds
-
-
-def _line(panel: Axes, x: list[float], y: list[float], name: str, number: int) -> None:
-    panel.plot(
-        x,
-        y,
-        label=name,
-        color=COLOURS[number % len(COLOURS)],
-        marker=MARKERS[number % len(MARKERS)],
-        markersize=4,
-        markevery=max(1, len(x) // 15),
-        linewidth=1.8,
-    )
-
-
-def _optima(panels: Iterable[Axes], named: Mapping[str, Result]) -> None:
-    """Draw the optimum as a dotted line: on a linear scale it is what to compare with."""
-    for level in sorted({result.pooled["train_loss"] for result in named.values() if result.pooled}):
-        for panel in panels:
-            panel.axhline(level, color="#888888", linestyle=":", linewidth=1.2, label="pooled")
-
-
-def _style(panel: Axes, label: str, *, log: bool) -> None:
-    panel.set_xlabel(label)
-    panel.set_xlim(0, 1.03 * panel.dataLim.x1)
-    panel.xaxis.set_major_locator(MaxNLocator(6))
-    if log:
-        panel.set_yscale("log")
-    panel.grid(visible=True, which="major", color="#d8d8d8", linewidth=0.8)
-    panel.grid(visible=True, which="minor", axis="y", color="#ececec", linewidth=0.5)
-    panel.set_axisbelow(True)
-    panel.spines[["top", "right"]].set_visible(False)
+@cache
+def _style() -> str:
+    """Return the rules of the figure, with the colours that the page has on white."""
+    page = files("colonnade.report").joinpath("style.css").read_text(encoding="utf-8")
+    colour = dict(re.findall(r"--(\w+): (#\w+)", page[: page.index("}")]))
+    rules = [
+        f"text {{ font: 11px sans-serif; fill: {colour['soft']} }}",
+        f".label, .title {{ fill: {colour['ink']} }} .title {{ font: bold 14px sans-serif }}",
+        f".paper {{ fill: {colour['paper']} }}",
+        f".grid {{ stroke: {colour['line']}; stroke-width: 1 }}",
+        f".rule {{ stroke: {colour['soft']}; stroke-width: 1.2; stroke-dasharray: 2 3 }}",
+        ".line { fill: none; stroke-width: 2; stroke-linejoin: round } .dot { fill-opacity: .75 }",
+    ]
+    for k in range(SERIES):
+        own, dashes = colour[f"s{k}"], DASHES[k % len(DASHES)]
+        rules.append(
+            f".line.s{k} {{ stroke: {own}; stroke-dasharray: {dashes} }} .dot.s{k} {{ fill: {own} }}"
+        )
+    return "\n".join(rules)

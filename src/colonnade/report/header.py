@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from colonnade.report import summary
-from colonnade.report.dossier import Dossier
+from colonnade.report.facts import Dossier
 from colonnade.report.html import Html, beside, bullets, joined, notes, section, table, tag
 from colonnade.result import Result
 

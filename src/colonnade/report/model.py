@@ -9,7 +9,7 @@ import numpy as np
 from colonnade.arrays import Floats
 from colonnade.credit.scorecard import Line, Scaling
 from colonnade.data.table import INTERCEPT
-from colonnade.report.dossier import Part
+from colonnade.report.facts import Part
 from colonnade.report.html import Html, beside, joined, section, table, tag
 from colonnade.report.training import meter
 from colonnade.result import Described

@@ -10,7 +10,8 @@ from pathlib import Path
 from colonnade.disk import drafted
 from colonnade.errors import DataError
 from colonnade.report import summary
-from colonnade.report.dossier import Dossier
+from colonnade.report.facts import Dossier
+from colonnade.report.figures import loss_figure, save
 from colonnade.report.gantt import timeline_section
 from colonnade.report.header import data_section, opening, run_section, signature
 from colonnade.report.html import Html, joined, section, table, tag
@@ -18,29 +19,25 @@ from colonnade.report.model import model_section
 from colonnade.report.privacy import privacy_section
 from colonnade.report.quality import quality, roc_of
 from colonnade.report.svg import side_by_side
-from colonnade.report.training import loss_charts, traffic
+from colonnade.report.training import loss_section, traffic
 from colonnade.result import Result
 
 Run = Result | Dossier
 
 
 def write_report(runs: Run | Mapping[str, Run], path: Path) -> Path:
-    """A figure (.png, .svg) or a page (.html) of a run, or several by name, written whole or not at all."""
+    """A figure (.svg) or a page (.html) of a run, or several by name, written whole or not at all."""
     match path.suffix.lower():
         case ".html":
             with drafted(path) as draft:
                 draft.write_text(page(runs), encoding="utf-8")
             return path
-        case ".png" | ".svg":
-            from colonnade.report.figures import loss_figure, save  # matplotlib is loaded on use
-
+        case ".svg":
             named = runs if isinstance(runs, Mapping) else {"": runs}
             results = {name: _dossier(run).result for name, run in named.items()}
             return save(loss_figure(results if isinstance(runs, Mapping) else results[""]), path)
         case other:
-            raise DataError(
-                f"{path}: cannot write {other or 'a file without an ending'}; use .html, .png or .svg"
-            )
+            raise DataError(f"{path}: cannot write {other or 'a file without an ending'}; use .html or .svg")
 
 
 def page(runs: Run | Mapping[str, Run]) -> str:
@@ -97,7 +94,7 @@ def _sections(one: Dossier) -> dict[str, Html | None]:
         "data": data_section(result),
         "quality": section("Quality", *_quality(one), id_="quality"),
         "model": section("The model", model, id_="model") if model is not None else None,
-        "training": section("Training", loss_charts({result.algorithm: result}), costs, id_="training"),
+        "training": section("Training", loss_section({result.algorithm: result}), costs, id_="training"),
         "traffic": section("Traffic", traffic(result), id_="traffic") if result.cost.bytes_sent else None,
         "timeline": section("Timeline", timeline_section(timeline), id_="timeline") if timeline else None,
         "privacy": section("Privacy", privacy_section(result, one.findings), id_="privacy"),
@@ -134,7 +131,7 @@ def _side_by_side(title: str, runs: Mapping[str, Dossier]) -> Html:
         (name, one.result.algorithm, one.result.dataset, *summary.overview(one.result))
         for name, one in runs.items()
     ]
-    figures = [loss_charts({name: one.result for name, one in runs.items()})]
+    figures = [loss_section({name: one.result for name, one in runs.items()})]
     scored = {n: one.scores for n, one in runs.items() if one.scores is not None and one.scores.z.ndim == 1}
     binary = {n: scores for n, scores in scored.items() if set(scores.y.tolist()) == {-1.0, 1.0}}
     if len(binary) > 1:

@@ -1,4 +1,4 @@
-"""A small chart writer: axes, lines, dots, bars and rules as SVG inside the page.
+"""A small chart writer: axes, lines, dots, bars and rules as SVG, inside a page or as a file of its own.
 
 Colours are classes that the page's style sheet fills in, so the same figure is readable in light, in dark
 and on paper, and a page of twenty figures needs no plotting library. Series differ in dashes as well as in
@@ -128,12 +128,16 @@ class Chart:
         """The figure with its legend and caption."""
         size = f"0 0 {self.width} {self.height}"
         drawing = tag(
-            "svg", tag("title", self.title), *self._frame(), *self.marks, viewBox=size, role="img",
+            "svg", tag("title", self.title), self.drawing(), viewBox=size, role="img",
             style=f"max-width:{self.width * 1.25:.0f}px",
         )  # fmt: skip
         keys = [tag("span", name, class_=f"key s{k % SERIES}") for k, name in self.names.items()]
         legend = [tag("span", *keys, class_="legend")] if keys else []
         return tag("figure", drawing, tag("figcaption", tag("b", self.title), *legend, caption))
+
+    def drawing(self) -> Html:
+        """Return the axes and all marks, from the upper left corner of the chart."""
+        return joined(*self._frame(), *self.marks)
 
     def _frame(self) -> list[Html]:
         """The grid, the numbers at the axes and their labels."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from colonnade.report import summary
 from colonnade.report.html import Html, beside, table, tag
@@ -18,11 +18,25 @@ def when(moment: Moment) -> float:
     return moment.seconds if moment.virtual_seconds is None else moment.virtual_seconds
 
 
-def loss_charts(runs: Mapping[str, Result]) -> Html:
-    """The loss of one run or several against time, rounds and bytes."""
+def loss_section(runs: Mapping[str, Result]) -> Html:
+    """Return the loss of one run or several against time, rounds and bytes, for a page."""
+    charts = loss_charts(runs)
+    if not charts:
+        return tag("p", "The loss is known to the label holder that measures the model, not here.")
+    caption = "Dotted: the pooled optimum." if shows_optimum(runs, charts) else ""
+    return side_by_side(*(chart.render(caption) for chart in charts))
+
+
+def shows_optimum(runs: Mapping[str, Result], charts: Sequence[Chart]) -> bool:
+    """Return whether the charts have the pooled optimum as a rule: on a log scale it is what 0 would be."""
+    return not charts[0].y.log and any(run.pooled for run in runs.values())
+
+
+def loss_charts(runs: Mapping[str, Result]) -> list[Chart]:
+    """Return the loss of one run or several against time, rounds and bytes; nothing where nobody knows it."""
     moments = [moment for run in runs.values() for moment in run.history]
     if not moments:
-        return tag("p", "The loss is known to the label holder that measures the model, not here.")
+        return []
     gaps = {name: _gaps(run) for name, run in runs.items()}
     log = all(gap > 0 for each in gaps.values() for gap in each)
     heights = gaps if log else {name: [m.loss for m in run.history] for name, run in runs.items()}
@@ -48,12 +62,8 @@ def loss_charts(runs: Mapping[str, Result]) -> Html:
             for optimum in {run.pooled["train_loss"] for run in runs.values() if "train_loss" in run.pooled}:
                 if y.low <= optimum <= y.high:
                     chart.rule((chart.x.low, optimum), (chart.x.high, optimum))
-        charts.append(
-            chart.render(
-                "Dotted: the pooled optimum." if not log and any(r.pooled for r in runs.values()) else ""
-            )
-        )
-    return side_by_side(*charts)
+        charts.append(chart)
+    return charts
 
 
 def _gaps(run: Result) -> list[float]:

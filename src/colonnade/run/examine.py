@@ -14,15 +14,15 @@ from pathlib import Path
 
 from msgspec import structs
 
-from colonnade.data.assign import label_holders
-from colonnade.data.categories import gaps_in
-from colonnade.data.datasets import known_dataset
-from colonnade.data.dialect import Dialect
-from colonnade.data.files import load
-from colonnade.data.large import is_large, some_rows
-from colonnade.data.party_data import PartyData
-from colonnade.data.prepare import Preparation, refuse_nothing
+from colonnade.data.datasets.loading import known_dataset
+from colonnade.data.large.big_file import is_large, some_rows
+from colonnade.data.prepare.categories import gaps_in
+from colonnade.data.prepare.party_data import PartyData
+from colonnade.data.prepare.prepare import Preparation, refuse_nothing
 from colonnade.data.problems import Problem
+from colonnade.data.read.dialect import Dialect
+from colonnade.data.read.files import load
+from colonnade.data.split.assign import label_holders
 from colonnade.data.table import RawTable, count
 from colonnade.errors import ColonnadeError, suggest
 from colonnade.job import MEMORY, Data, Job, memory_of
@@ -31,7 +31,7 @@ from colonnade.run import rules
 from colonnade.run.blind import settled
 from colonnade.run.federate import read
 from colonnade.run.resolve import Composition, looked_up
-from colonnade.run.space import Space
+from colonnade.run.search_space import Space
 
 NETWORKS = {"mlp", "cnn", "torch"}
 
@@ -106,7 +106,6 @@ def _extras(job: Job) -> Iterator[Problem]:
         "dp_accounting": (job.privacy.mechanism in ("scalar", "gradient"), "[privacy]", "privacy"),
         "openpyxl": (any(path.endswith((".xlsx", ".xlsm")) for path in paths), "[data]", "excel"),
         "mpi4py": (job.world == "mpi", "world", "mpi"),
-        "grpc": (job.network.transport == "grpc" and job.world == "network", "network.transport", "grpc"),
     }
     for module, (needed, where, extra) in needs.items():
         if needed and find_spec(module) is None:

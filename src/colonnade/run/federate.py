@@ -13,12 +13,12 @@ import numpy as np
 
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.pooling import AllColumns, Pooled
-from colonnade.data.assign import Assigned, assign, label_holders
-from colonnade.data.described import described
-from colonnade.data.labels import Labels, check_labels
-from colonnade.data.outliers import choose, with_tails
-from colonnade.data.party_data import PartyData
-from colonnade.data.prepare import refuse_nothing
+from colonnade.data.prepare.labels import Labels, check_labels
+from colonnade.data.prepare.party_data import PartyData
+from colonnade.data.prepare.prepare import refuse_nothing
+from colonnade.data.split.assign import Assigned, assign, label_holders
+from colonnade.data.split.described import described
+from colonnade.data.split.outliers import choose, with_tails
 from colonnade.data.table import Table, as_numbers
 from colonnade.errors import DataError, JobError
 from colonnade.job import MEMORY, Job, memory_of
@@ -26,14 +26,14 @@ from colonnade.job.plan import Facts, Plan, Task
 from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Model
 from colonnade.result import Result
-from colonnade.run.evidence import weigh_all, with_evidence
-from colonnade.run.gathered import Source, result_of
+from colonnade.run.gather_result import Source, result_of
 from colonnade.run.launch import IN_PROCESS, launch
 from colonnade.run.notes import WOE_NOTE
 from colonnade.run.party import Progress, Share
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.resolve import Composition, compose, resolve
-from colonnade.run.weigh import Weighing, WeighingTerms
+from colonnade.run.woe import weigh_all, with_evidence
+from colonnade.run.woe_party import Weighing, WeighingTerms
 from colonnade.run.world import Launch, WireTap, untapped
 from colonnade.test_scores import TestScores
 from colonnade.timeline import Timeline
@@ -287,7 +287,7 @@ def _test_scores(order: Launch, shares: dict[str, Share]) -> TestScores | None:
     if z is None or test is None or test.y is None:
         return None
     y = np.asarray(test.y, dtype=np.float64)
-    return TestScores(y, z, test.ids, order.plan.objective.loss == "logistic")
+    return TestScores(y, z, test.ids, LOSSES[order.plan.objective.loss].link == "logit")
 
 
 def compare(order: Launch) -> Pooled:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import numpy as np
 
-from colonnade.data.assign import Assigned
-from colonnade.data.folds import Fold, folds_of, in_fold, one_fold
-from colonnade.data.party_data import PartyData
+from colonnade.data.prepare.party_data import PartyData
+from colonnade.data.split.assign import Assigned
+from colonnade.data.split.folds import Fold, folds_of, in_fold, one_fold
 from colonnade.errors import DataError, JobError
 from colonnade.job import Job
 from colonnade.losses import LOSSES, with_weights

@@ -17,10 +17,10 @@ from colonnade.job import FaultPlan
 from colonnade.models.threads import single_threaded
 from colonnade.net.clock import KERNEL, RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.inprocess.local import LocalHub
-from colonnade.net.inprocess.simulated import Faults, Handling, Link, Partition, SimulatedHub
+from colonnade.net.local import LocalHub
 from colonnade.net.network import Wire
 from colonnade.net.recorder import Recorder, recorded
+from colonnade.net.simulated import Faults, Handling, Link, Partition, SimulatedHub
 from colonnade.result import Moment
 from colonnade.run import garbage
 from colonnade.run.party import Party, Progress, Share, Work, first_cause, train

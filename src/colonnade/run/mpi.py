@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from colonnade.data import store
+from colonnade.data.split import store
 from colonnade.disk import on_disk
 from colonnade.errors import ColonnadeError, JobError, PeerLost
 from colonnade.job import Net
@@ -30,8 +30,8 @@ from colonnade.net.endpoint import Endpoint
 from colonnade.net.mpi import OUTCOME, WORK, MpiWire, arrived, ranks
 from colonnade.net.recorder import Recorder
 from colonnade.run.party import Party, Progress, Share
+from colonnade.run.party_process import Instructions, Told, attempt, read_share, speed_of, take_part
 from colonnade.run.processes import GRACE_S, first_real, stored_error
-from colonnade.run.worker import Instructions, Told, attempt, read_share, speed_of, take_part
 from colonnade.run.world import CHECKPOINTS, Launch, run_id
 from colonnade.secure.keys import FreshIdentity
 

@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.data.categories import gaps_in
-from colonnade.data.files import load
-from colonnade.data.labels import category_codes
-from colonnade.data.prepare import Preparation
+from colonnade.data.prepare.categories import gaps_in
+from colonnade.data.prepare.labels import category_codes
+from colonnade.data.prepare.prepare import Preparation
 from colonnade.data.problems import Problem, listed
-from colonnade.data.recognise import numbers_of
+from colonnade.data.read.files import load
+from colonnade.data.read.recognise import numbers_of
 from colonnade.data.table import RawTable, count
 from colonnade.errors import DataError, suggest
-from colonnade.run.kept import KeptModel, KeptShare
+from colonnade.run.run_shares import KeptModel, KeptShare
 
 
 @dataclass(frozen=True, eq=False)

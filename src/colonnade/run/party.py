@@ -30,7 +30,7 @@ from colonnade.errors import Aborted, ColonnadeError, DeadlineExceeded
 from colonnade.job import HERE, MEMORY, EngineTerms, SumName
 from colonnade.job.plan import Plan
 from colonnade.net.endpoint import Endpoint
-from colonnade.privacy.labels import private_table
+from colonnade.privacy.label_noise import private_table
 from colonnade.privacy.noise import Noise
 from colonnade.records import Records
 from colonnade.result import Moment

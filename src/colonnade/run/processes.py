@@ -25,17 +25,17 @@ from typing import IO, TypeVar
 import msgspec
 
 from colonnade import errors
-from colonnade.data import store
-from colonnade.data.party_data import PartyData
+from colonnade.data.prepare.party_data import PartyData
+from colonnade.data.split import store
 from colonnade.disk import on_disk
 from colonnade.errors import ColonnadeError, DataError, JobError, PeerLost
 from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.net.stream.port import free_ports
 from colonnade.result import Moment
-from colonnade.run import nursery
-from colonnade.run.nursery import Running
+from colonnade.run import fork_server
+from colonnade.run.fork_server import Running
 from colonnade.run.party import Progress, Share
-from colonnade.run.worker import Instructions, read_share
+from colonnade.run.party_process import Instructions, read_share
 from colonnade.run.world import CHECKPOINTS, PARTIES, Launch, run_id
 
 # how long the others may take to end once they have noticed that one has failed, which takes up to the job's
@@ -138,17 +138,17 @@ def _make_room(folder: Path, *, keep: bool) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def start(folder: Path, module: str = "colonnade.run.worker") -> Running:
+def start(folder: Path, module: str = "colonnade.run.party_process") -> Running:
     """Start one party's process; its standard error goes to a log in its folder."""
-    if nursery.SUPPORTED:
-        return nursery.warm().start(module, folder, folder / "log.txt")
+    if fork_server.SUPPORTED:
+        return fork_server.warm().start(module, folder, folder / "log.txt")
     with (folder / "log.txt").open("wb") as log:
         return subprocess.Popen(  # noqa: S603  our own interpreter, our own module
             [sys.executable, "-m", module, str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            env={**os.environ, **nursery.SINGLE_THREADED},
+            env={**os.environ, **fork_server.SINGLE_THREADED},
         )
 
 

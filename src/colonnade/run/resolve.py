@@ -13,14 +13,13 @@ from typing import Any
 
 from msgspec import structs
 
-from colonnade.conversations.conversation import LOSSES as LOSSES_WITH_PROBABILITIES
 from colonnade.conversations.conversation import Conversation, Trait
-from colonnade.data.scaling import Tails
+from colonnade.data.prepare.scaling import Tails
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job, LossName, ModelSpecs
 from colonnade.job.plan import Facts, Objective, Pace, Plan, Task
 from colonnade.job.presets import PRESETS, Preset
-from colonnade.losses import LOSSES
+from colonnade.losses import LOSSES, USUAL
 from colonnade.run import rules
 from colonnade.run.blind import blind_of, settled
 from colonnade.run.registry import CONVERSATIONS
@@ -53,7 +52,7 @@ class Composition:
 
         `with_probabilities` asks for a loss whose scores are those of probabilities.
         """
-        usual = LOSSES_WITH_PROBABILITIES if with_probabilities else self.conversation.losses
+        usual = USUAL if with_probabilities else self.conversation.losses
         return self.job.train.loss or usual[task]
 
     @property
@@ -74,7 +73,7 @@ class Composition:
         far away make steps of first order so short that these do not.
         """
         linear = self.conversation.intercept(self.job)
-        if not linear or task != "regression" or self.loss(task) != "squared":
+        if not linear or task != "regression" or LOSSES[self.loss(task)].link != "identity":
             return "cap"
         return "keep" if self.has("few-rounds") else "bend"
 
@@ -170,7 +169,7 @@ def _objective(composition: Composition, facts: Facts) -> Objective:
     several = LOSSES[loss].task == "multiclass"
     classes = (train.classes or facts.classes) if several else 0
     if several and not classes:
-        raise JobError("train.classes: softmax has a score per class; say how many classes there are")
+        raise JobError(f"train.classes: {loss} has a score per class; say how many classes there are")
     l2 = train.l2_for(facts.rows)
     return Objective(loss=loss, regularizer=train.regularizer, l2=l2, l1=train.l1, classes=classes)
 

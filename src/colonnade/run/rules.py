@@ -9,6 +9,7 @@ only are here, with what to say elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import isinf
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from colonnade.conversations.conversation import Conversation
 from colonnade.errors import JobError
 from colonnade.job import Cascade, Direction, Job, Kernel, ModelSpecs, Net, Section, Secure, Trees
 from colonnade.job.presets import Preset
+from colonnade.losses import LOSSES, USUAL
 from colonnade.run import blind
 
 
@@ -34,10 +36,14 @@ def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterato
             f"train.ahead: {name} is synchronous, one batch at a time; "
             "drop ahead or use an asynchronous algorithm"
         )
-    if train.classes is not None and train.loss not in ("softmax", None):
-        yield JobError(f"train.classes: {train.loss} has one score per row; use loss = 'softmax'")
-    if job.data.exposure is not None and train.loss != "poisson":
-        yield JobError("data.exposure: counts have an exposure; set train.loss = 'poisson', or drop it")
+    loss = None if train.loss is None else LOSSES[train.loss]
+    if train.classes is not None and loss is not None and loss.task != "multiclass":
+        yield JobError(
+            f"train.classes: {loss.name} has one score per row; use loss = {USUAL['multiclass']!r}"
+        )
+    if job.data.exposure is not None and not LOSSES.of_counts(train.loss):
+        known = LOSSES.named(lambda loss: loss.counts)
+        yield JobError(f"data.exposure: counts have an exposure; set train.loss = {known}, or drop it")
     for key, (given, words) in ONLY_SOME.items():
         if key not in conversation.understands and given(job):
             yield JobError(words(job, name))
@@ -81,8 +87,10 @@ def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:
     for key in _changed(job.network, Net()):
         if job.world not in WORLDS_OF.get(key, (job.world,)):
             found[f"network.{key}"] = f"world = '{job.world}' has no simulated links, machines or faults"
-            if key in ("transport", "work_ms"):
+            if key == "work_ms":
                 found[f"network.{key}"] = f"world = '{job.world}' has no processes of their own"
+    if job.network.transport is not msgspec.UNSET:
+        found["network.transport"] = "processes speak over TLS, and the key is gone"
     if "network.broadcast" not in conversation.understands and job.network.broadcast != Net().broadcast:
         found["network.broadcast"] = f"{job.algorithm} sends no result to everybody round by round"
     sums = {"sum", "neighbours", "accept_leak"} & set(_changed(job.secure, Secure()))
@@ -108,7 +116,6 @@ WORLDS_OF = {
     ),
     **dict.fromkeys(("speeds", "charge_forward"), ("simulated", "network", "mpi")),
     "work_ms": ("network", "mpi"),
-    "transport": ("network",),
 }
 """The worlds in which a key of [network] means something, where it does not in all of them."""
 
@@ -127,10 +134,10 @@ def _check_privacy(job: Job, preset: Preset, conversation: Conversation[Any]) ->
                 f"privacy.mechanism: {preset.name} is nothing without one; drop the key or use vafl"
             )
         return
-    if job.train.loss in LOG_LINK:
+    if job.train.loss is not None and LOSSES[job.train.loss].label_range is not None:
         raise JobError(
             f"privacy.mechanism: labels with noise can be negative, and loss = {job.train.loss!r} has no "
-            "such labels; use loss = 'squared'"
+            f"such labels; use loss = {USUAL['regression']!r}"
         )
     if job.train.target is not None:
         raise JobError(
@@ -166,8 +173,6 @@ def _linear_only(key: str) -> Callable[[Job, str], str]:
     return words
 
 
-LOG_LINK = ("poisson", "gamma")
-
 Given = Callable[[Job], bool]
 Words = Callable[[Job, str], str]
 
@@ -182,7 +187,7 @@ ONLY_SOME: dict[str, tuple[Given, Words]] = {
         ),
     ),
     "train.loss": (
-        lambda job: job.train.loss in LOG_LINK,
+        lambda job: job.train.loss is not None and isinf(LOSSES[job.train.loss].smoothness),
         lambda job, name: (
             f"train.loss = {job.train.loss!r}: nothing bounds how curved it is, and the steps of {name} need "
             "such a bound; use vfb2-svrg, ..."

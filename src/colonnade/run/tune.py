@@ -29,7 +29,7 @@ from colonnade.job import Job, Tune
 from colonnade.job.writing import value_text
 from colonnade.result import Result
 from colonnade.run.held_back import HeldBack, value_of
-from colonnade.run.space import Choices, Settings, Space, changed
+from colonnade.run.search_space import Choices, Settings, Space, changed
 from colonnade.search import HIGHER, Search, Stop, Trial
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from colonnade.conversations.context import GivenModels
-from colonnade.data.labels import Labels
-from colonnade.data.party_data import PartyData
-from colonnade.data.prepare import refuse_nothing
+from colonnade.data.prepare.labels import Labels
+from colonnade.data.prepare.party_data import PartyData
+from colonnade.data.prepare.prepare import refuse_nothing
 from colonnade.job import HERE, MEMORY, EngineTerms
 from colonnade.job.plan import Plan
 from colonnade.net.network import Wire

@@ -1,9 +1,9 @@
 """Points of an elliptic curve, thousands at a time: hashed to, multiplied, added.
 
-The curve is secp256k1, by libsecp256k1. Its order is prime, so every point but one generates the whole group
-and there are no small subgroups to check for; parsing refuses bytes that are no point. The library's
-multiplication takes a time that depends a little on the scalar; what a peer can time is a chunk of thousands
-of points, once, under a scalar that lives for one alignment.
+The curve is secp256k1, by libsecp256k1; no other file knows the library. Its order is prime, so every point
+but one generates the whole group and there are no small subgroups to check for; parsing refuses bytes that
+are no point. The library's multiplication takes a time that depends a little on the scalar; what a peer can
+time is a chunk of thousands of points, once, under a scalar that lives for one alignment.
 
 Points travel with both coordinates, 65 bytes each, as the rows of one array: no Python object is made for a
 point. Half the bytes would do, but finding the other coordinate again takes a quarter of a multiplication. A
@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from coincurve._libsecp256k1 import ffi, lib
-from coincurve.context import GLOBAL_CONTEXT
+from btclib_libsecp256k1 import ffi, lib
 from numpy.typing import NDArray
 
-from colonnade.arrays import Digests
+from colonnade.arrays import Digests, Rows
 from colonnade.errors import AlignmentError
 
 Points = NDArray[np.uint8]  # [n, 65]: points with both coordinates
@@ -31,7 +31,10 @@ ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 POINT = 65
 _PARSED = 64  # bytes of a point inside the library
 _UNCOMPRESSED = 2  # the library's name for the format
-_CONTEXT = GLOBAL_CONTEXT.ctx
+_NO_POINT = "a peer sent bytes that are no point of the curve"
+_CANCEL = "a peer sent points that cancel each other"
+_CONTEXT = lib.secp256k1_context_create(1)
+lib.secp256k1_context_randomize(_CONTEXT, os.urandom(32))  # so that times tell less of secrets
 
 
 def scalar() -> bytes:
@@ -43,9 +46,32 @@ def scalar() -> bytes:
 
 def base_times(secret: bytes) -> bytes:
     """The generator of the group, multiplied by `secret`."""
-    parsed = _room(1)
-    lib.secp256k1_ec_pubkey_create(_CONTEXT, parsed, secret)
-    return _written(parsed, 1).tobytes()
+    return base_multiples([secret]).tobytes()
+
+
+def base_multiples(secrets: Sequence[bytes]) -> Points:
+    """Return the generator of the group, multiplied by each of the secrets."""
+    parsed = _room(len(secrets))
+    for row, secret in enumerate(secrets):
+        lib.secp256k1_ec_pubkey_create(_CONTEXT, parsed + row, secret)
+    return _written(parsed, len(secrets))
+
+
+def multiples(point: bytes, secrets: Sequence[bytes]) -> Points:
+    """Return one point, multiplied by each of the secrets."""
+    first, parsed = read(one(point)), _room(len(secrets))
+    for row, secret in enumerate(secrets):
+        ffi.memmove(parsed + row, first, _PARSED)
+        lib.secp256k1_ec_pubkey_tweak_mul(_CONTEXT, parsed + row, secret)
+    return _written(parsed, len(secrets))
+
+
+def first_multiples(point: bytes, count: int) -> Points:
+    """Return the point, twice the point, and so on up to `count` times."""
+    parsed = _room(count)
+    ffi.memmove(parsed, read(one(point)), _PARSED)
+    _step(parsed, count)
+    return _written(parsed, count)
 
 
 def hashed_times(ids: Digests, secret: bytes) -> Points:
@@ -80,16 +106,12 @@ class Comb:
     def __init__(self, point: bytes, width: int = 8) -> None:
         self.windows, self._size = -(-256 // width), 2**width
         self._table = _room(self.windows * self._size)
-        first = read(np.frombuffer(point, dtype=np.uint8).reshape(1, POINT))
-        ffi.memmove(self._table, first, _PARSED)
-        both = ffi.new("secp256k1_pubkey *[2]")
-        for place in range(1, self.windows * self._size):
-            start = place - place % self._size
-            if place == start:  # a window opens with the last entry of the one before
-                ffi.memmove(self._table + place, self._table + (place - 1), _PARSED)
-                continue
-            both[0], both[1] = self._table + (place - 1), self._table + start
-            lib.secp256k1_ec_pubkey_combine(_CONTEXT, self._table + place, both, 2)
+        opening = read(one(point))
+        for window in range(self.windows):
+            start = self._table + window * self._size
+            ffi.memmove(start, opening, _PARSED)
+            _step(start, self._size)
+            opening = start + (self._size - 1)  # a window opens with the last entry of the one before
 
     def draw(self, count: int) -> Digits:
         """So many random scalars."""
@@ -124,7 +146,7 @@ class Comb:
 
 def negative(point: bytes) -> bytes:
     """The point that adds up to zero with this one."""
-    parsed = read(np.frombuffer(point, dtype=np.uint8).reshape(1, POINT))
+    parsed = read(one(point))
     lib.secp256k1_ec_pubkey_negate(_CONTEXT, parsed)
     return _written(parsed, 1).tobytes()
 
@@ -153,8 +175,19 @@ def added(points: Points, others: Points) -> Points:
     for row in range(len(points)):
         both[0], both[1] = left + row, right + row
         if not lib.secp256k1_ec_pubkey_combine(_CONTEXT, sums + row, both, 2):
-            raise AlignmentError("a peer sent points that cancel each other")
+            raise AlignmentError(_CANCEL)
     return _written(sums, len(points))
+
+
+def totals(parsed: Any, groups: Sequence[Rows]) -> Points:
+    """Return the sum of each group of rows among parsed points; AlignmentError if one is zero."""
+    sums = _room(len(groups))
+    for place, rows in enumerate(groups):
+        addresses = _address(parsed) + np.uint64(_PARSED) * rows.astype(np.uint64)
+        pointers = ffi.cast("secp256k1_pubkey **", ffi.from_buffer(addresses))
+        if not lib.secp256k1_ec_pubkey_combine(_CONTEXT, sums + place, pointers, len(rows)):
+            raise AlignmentError(_CANCEL)
+    return _written(sums, len(groups))
 
 
 def read(points: Points) -> Any:
@@ -163,8 +196,24 @@ def read(points: Points) -> Any:
     source = ffi.from_buffer(np.ascontiguousarray(points))
     for row in range(len(points)):
         if not lib.secp256k1_ec_pubkey_parse(_CONTEXT, parsed + row, source + POINT * row, POINT):
-            raise AlignmentError("a peer sent bytes that are no point of the curve")
+            raise AlignmentError(_NO_POINT)
     return parsed
+
+
+def one(point: bytes) -> Points:
+    """Return a point as an array of one row; AlignmentError if it has another length."""
+    if len(point) != POINT:
+        raise AlignmentError(_NO_POINT)
+    return np.frombuffer(point, dtype=np.uint8).reshape(1, POINT)
+
+
+def _step(parsed: Any, count: int) -> None:
+    """Fill a room of `count` places with the multiples of its first one."""
+    both = ffi.new("secp256k1_pubkey *[2]")
+    both[1] = parsed
+    for place in range(1, count):
+        both[0] = parsed + (place - 1)
+        lib.secp256k1_ec_pubkey_combine(_CONTEXT, parsed + place, both, 2)
 
 
 def _written(parsed: Any, count: int) -> Points:

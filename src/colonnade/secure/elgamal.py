@@ -12,26 +12,38 @@ the sums and nothing of which numbers are in them: an adder seals each sum anew 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from coincurve import PublicKey
 from numpy.typing import NDArray
 
 from colonnade.arrays import Rows
-from colonnade.errors import SumError
-from colonnade.secure.curve import ORDER
+from colonnade.errors import AlignmentError, SumError
+from colonnade.secure.curve import (
+    ORDER,
+    POINT,
+    Points,
+    added,
+    base_multiples,
+    base_times,
+    first_multiples,
+    multiples,
+    negative,
+    one,
+    read,
+    times,
+    totals,
+)
 
 Sealed: TypeAlias = NDArray[
     np.uint8
 ]  # [n, 130]: two points each, not compressed: these parse six times faster
 
-POINT = 65
 BABY_STEPS = 4096
-_Pair: TypeAlias = tuple[PublicKey, PublicKey]
 
 
 @dataclass(frozen=True)
@@ -48,30 +60,30 @@ class SealingKey:
     @property
     def public(self) -> bytes:
         """What an adder needs to seal its sums anew."""
-        return _base(self.secret).format(compressed=False)
+        return base_times(_bytes(self.secret))
 
     def seal(self, numbers: Sequence[int]) -> Sealed:
         """Every number, sealed. Since x is known here, both points are multiples of G, which are quick."""
-        points = []
+        secrets = []
         for number in numbers:
             r = _random()
-            points.append(_base(r).format(compressed=False))
-            points.append(_base(r * self.secret + number).format(compressed=False))
-        return _array(points)
+            secrets += [_bytes(r), _bytes(r * self.secret + number)]
+        return base_multiples(secrets).reshape(-1, 2 * POINT)
 
     def read(self, sums: Sealed, most: Sequence[int]) -> list[int]:
         """The sums, each of which is a count from 0 to its entry in `most`; SumError if one is not."""
-        minus = _bytes(-self.secret)
         steps = _Steps(min(BABY_STEPS, max(most, default=0)))
-        found = []
-        for (one, two), limit in zip(pairs_of(sums), most, strict=True):
-            mask = one.multiply(minus)
-            # the library has no name for the neutral point, which is what 0 G would be
-            empty = mask.format() == _negated(two.format())
-            count = 0 if empty else steps.logarithm(PublicKey.combine_keys([two, mask]), limit)
-            if count is None:
-                raise SumError("a peer sent a sealed sum that is no count of its rows")
-            found.append(count)
+        with _sum_errors():
+            points = _points(sums)
+            masks = times(points[::2], _bytes(-self.secret))
+            found = []
+            for two, mask, limit in zip(points[1::2], masks, most, strict=True):
+                # the library has no name for the neutral point, which is what 0 G would be
+                empty = mask.tobytes() == negative(two.tobytes())
+                count = 0 if empty else steps.logarithm(added(two[None], mask[None]), limit)
+                if count is None:
+                    raise SumError("a peer sent a sealed sum that is no count of its rows")
+                found.append(count)
         return found
 
 
@@ -82,45 +94,40 @@ class Adder:
     """
 
     def __init__(self, public: bytes, groups: Sequence[int]) -> None:
-        self._public = _point(public)
-        self._sums: list[list[_Pair | None]] = [[None] * count for count in groups]
+        self._public = public
+        with _sum_errors():
+            read(one(public))
+        self._sums: list[list[Points | None]] = [[None] * count for count in groups]
 
     def add(self, sealed: Sealed, codes: Sequence[Rows]) -> None:
         """Add these numbers to the group that each partition puts them in (a code below 0: none)."""
-        pairs = pairs_of(sealed)
-        ones, twos = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        for sums, code in zip(self._sums, codes, strict=True):
-            order = np.argsort(code, kind="stable")
-            cuts = np.searchsorted(code[order], np.arange(len(sums) + 1))
-            rows = order.tolist()
-            for group, (start, end) in enumerate(pairwise(cuts.tolist())):
-                if start < end:
-                    mine = rows[start:end]
-                    before = sums[group]
-                    sums[group] = (
-                        _sum([ones[i] for i in mine], before and before[0]),
-                        _sum([twos[i] for i in mine], before and before[1]),
-                    )
+        with _sum_errors():
+            parsed = parse(sealed)
+            for sums, code in zip(self._sums, codes, strict=True):
+                order = np.argsort(code, kind="stable")
+                cuts = np.searchsorted(code[order], np.arange(len(sums) + 1))
+                for group, (start, end) in enumerate(pairwise(cuts.tolist())):
+                    if start < end:
+                        ones = 2 * order[start:end]
+                        both, before = totals(parsed, [ones, ones + 1]), sums[group]
+                        sums[group] = both if before is None else added(before, both)
 
     def totals(self) -> Sealed:
         """The sum of every group, sealed anew: nothing about it but the total can be recognised."""
-        points = []
-        for sums in self._sums:
-            for pair in sums:
-                s = _bytes(_random())
-                again = PublicKey.from_secret(s), self._public.multiply(s)
-                for mine, new in zip(pair or (None, None), again, strict=True):
-                    points.append(_sum([new], mine).format(compressed=False))
-        return _array(points)
+        groups = [both for sums in self._sums for both in sums]
+        secrets = [_bytes(_random()) for _ in groups]
+        zeros = np.stack([base_multiples(secrets), multiples(self._public, secrets)], axis=1)
+        with _sum_errors():
+            sealed = [
+                zero if both is None else added(zero, both) for both, zero in zip(groups, zeros, strict=True)
+            ]
+        return np.array(sealed, dtype=np.uint8).reshape(-1, 2 * POINT)
 
 
-def pairs_of(sealed: Sealed) -> list[_Pair]:
-    """The points of sealed numbers; SumError if something else came."""
-    if sealed.dtype != np.uint8 or sealed.ndim != 2 or sealed.shape[1] != 2 * POINT:
-        raise SumError(f"a peer sent sealed numbers of shape {sealed.shape}, [n, {2 * POINT}] was due")
-    data = sealed.tobytes()
-    points = [_point(data[at : at + POINT]) for at in range(0, len(data), POINT)]
-    return list(zip(points[::2], points[1::2], strict=True))
+def parse(sealed: Sealed) -> Any:
+    """Return the points of sealed numbers, two each, as the curve keeps them; SumError for anything else."""
+    with _sum_errors():
+        return read(_points(sealed))
 
 
 class _Steps:
@@ -128,40 +135,33 @@ class _Steps:
 
     def __init__(self, size: int) -> None:
         self._size = max(size, 1)
-        one = point = _base(1)
-        self._table = {point.format(): 1}
-        for j in range(2, self._size + 1):
-            point = PublicKey.combine_keys([point, one])
-            self._table[point.format()] = j
-        self._back = _base(-self._size)
+        table = first_multiples(base_times(_bytes(1)), self._size)
+        self._table = {point.tobytes(): j for j, point in enumerate(table, start=1)}
+        self._back = one(base_times(_bytes(-self._size)))
 
-    def logarithm(self, point: PublicKey, most: int) -> int | None:
+    def logarithm(self, point: Points, most: int) -> int | None:
         """The m from 1 to `most` with mG = point, or None."""
         for walked in range(0, most + 1, self._size):
-            found = self._table.get(point.format())
+            found = self._table.get(point.tobytes())
             if found is not None:
                 return walked + found if walked + found <= most else None
-            point = PublicKey.combine_keys([point, self._back])
+            point = added(point, self._back)
         return None
 
 
-def _sum(points: list[PublicKey], before: PublicKey | None) -> PublicKey:
+@contextmanager
+def _sum_errors() -> Iterator[None]:
+    """Tell what the curve refuses as an error of sums. Points never cancel by chance."""
     try:
-        return PublicKey.combine_keys(points if before is None else [before, *points])
-    except ValueError:  # random points cancel once in 2^256: somebody made them so
-        raise SumError("a peer sent sealed numbers that cancel each other") from None
+        yield
+    except AlignmentError as error:
+        raise SumError(str(error)) from None
 
 
-def _point(data: bytes) -> PublicKey:
-    try:
-        return PublicKey(data)
-    except ValueError:
-        raise SumError("a peer sent bytes that are no point of the curve") from None
-
-
-def _base(multiple: int) -> PublicKey:
-    """A multiple of G."""
-    return PublicKey.from_secret(_bytes(multiple))
+def _points(sealed: Sealed) -> Points:
+    if sealed.dtype != np.uint8 or sealed.ndim != 2 or sealed.shape[1] != 2 * POINT:
+        raise SumError(f"a peer sent sealed numbers of shape {sealed.shape}, [n, {2 * POINT}] was due")
+    return sealed.reshape(-1, POINT)
 
 
 def _random() -> int:
@@ -171,12 +171,3 @@ def _random() -> int:
 
 def _bytes(number: int) -> bytes:
     return (number % ORDER).to_bytes(32, "big")
-
-
-def _negated(point: bytes) -> bytes:
-    """The compressed form of the opposite point."""
-    return bytes([5 - point[0]]) + point[1:]
-
-
-def _array(points: list[bytes]) -> Sealed:
-    return np.frombuffer(b"".join(points), dtype=np.uint8).reshape(-1, 2 * POINT)

@@ -11,7 +11,7 @@ value, and the root gets both sums and nothing else. Then
   2(q - 1) inner nodes are too few for every party to stand between two neighbours in both trees, so
   some party's value is fenced in by three others;
 - with 2 parties the total itself tells the root the other value. No sum helps.
-`coalitions.py` derives all this from the trees and hosts, message by message.
+`attacks.coalitions` derives all this from the trees and hosts, message by message.
 """
 
 from __future__ import annotations

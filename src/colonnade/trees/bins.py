@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
 from colonnade.arrays import Floats, Matrix
-from colonnade.trees.room import room
+from colonnade.trees.mapped_arrays import room
 
 MOST_BINS = 255  # one more, that of gaps, is a byte still
 SAMPLE = 200_000  # rows that quantiles are taken from

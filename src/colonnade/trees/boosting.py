@@ -15,6 +15,7 @@ import numpy as np
 from colonnade.arrays import Floats, Words
 from colonnade.job import Trees
 from colonnade.losses import Loss, labels_of, mean_loss, weights_of
+from colonnade.state import Declared
 from colonnade.trees.bins import Counts, Flags
 from colonnade.trees.gradients import Units, derivatives, quantised
 from colonnade.trees.tree import Forest, Tree
@@ -58,6 +59,8 @@ class Sampling:
 @dataclass
 class Boosting:
     """The label holder's state: the scores of all training rows, [rows, classes], and the trees so far."""
+
+    STATE = Declared(kept=("z", "trees", "best", "_best_z"))
 
     loss: Loss
     y: Floats  # with weights beside them, if rows have some
@@ -127,7 +130,10 @@ def base_scores(loss: Loss, y: Floats, classes: int) -> Floats:
         priors: Floats = np.log(np.maximum(counts, 1e-9) / counts.sum())
         return priors
     mean = float(np.average(labels, weights=weight))
-    if loss.task == "binary":
-        rate = min(max((1 + mean) / 2, 1e-6), 1 - 1e-6)
-        return np.array([np.log(rate / (1 - rate))])
-    return np.array([mean if loss.name == "squared" else np.log(max(mean, 1e-12))])
+    match loss.link:
+        case "logit":
+            rate = min(max((1 + mean) / 2, 1e-6), 1 - 1e-6)
+            return np.array([np.log(rate / (1 - rate))])
+        case "log":
+            return np.array([np.log(max(mean, 1e-12))])
+    return np.array([mean])

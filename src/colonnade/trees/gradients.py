@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.arrays import Floats, Numbers, Words
-from colonnade.losses import Loss, Softmax, labels_of, weights_of
+from colonnade.losses import Loss, labels_of, weights_of
 
 G_MOST, H_MOST = 2**15 - 1, 2**16 - 1  # of one row: both fit four bytes
 _LOW = np.uint64(2**32 - 1)
@@ -36,12 +36,7 @@ def derivatives(loss: Loss, z: Floats, y: Floats) -> tuple[Floats, Floats]:
     """
     labels, weight = labels_of(y), weights_of(y)
     g = loss.dz(z, labels)
-    if isinstance(loss, Softmax):
-        p = g.copy()
-        p[np.arange(len(p)), labels.astype(np.int64)] += 1.0
-        h: Floats = p * (1 - p)
-    else:
-        h = loss.bend(g, np.ones_like(g), labels)
+    h = loss.second(g, labels)
     if weight is not None:
         weight = weight if g.ndim == 1 else weight[:, None]
         g, h = weight * g, weight * h

@@ -18,7 +18,7 @@ from tests.oracles.tables import random_job, random_tables, run
 
 from colonnade.arrays import Words
 from colonnade.attacks.transcript import Transcript
-from colonnade.conversations.blind.verbs import NOTHING, OpenLot, Verbs
+from colonnade.conversations.blind.products import NOTHING, OpenLot, Verbs
 from colonnade.errors import Aborted, FixedPointOverflow, JobError, MalformedMessage, ProtocolError, SumError
 from colonnade.messages import AnyMessage, Dealt, Message, Piece, Relay, Unveil, Veil, Veiled, encode
 from colonnade.net.endpoint import Endpoint

@@ -16,11 +16,11 @@ from tests.oracles.tables import pooled, random_tables, run, weights
 
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.blind.columns import COARSEST, Turn, fixed
-from colonnade.conversations.blind.desk import Desk
+from colonnade.conversations.blind.fixed_point import Lengths
+from colonnade.conversations.blind.label_holder import Desk
 from colonnade.conversations.blind.predict import BlindScorer
-from colonnade.conversations.blind.room import Room
-from colonnade.conversations.blind.slots import Lengths
 from colonnade.conversations.blind.train import BlindTraining
+from colonnade.conversations.blind.word_size import Room
 from colonnade.conversations.linear.record import LinearShares
 from colonnade.conversations.predict import Holding, Session
 from colonnade.data.table import Table
@@ -28,7 +28,7 @@ from colonnade.errors import DataError, FixedPointOverflow, JobError
 from colonnade.losses import LOSSES as LOSS
 from colonnade.net.clock import VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.inprocess.simulated import SimulatedHub
+from colonnade.net.simulated import SimulatedHub
 from colonnade.run.federate import Finished, Tables
 from colonnade.secure.masked import MaskedSum
 from colonnade.secure.streams import PairStreams

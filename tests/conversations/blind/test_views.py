@@ -15,7 +15,7 @@ from tests.oracles.tables import random_job, random_tables, run
 
 from colonnade.arrays import Words
 from colonnade.attacks.transcript import Transcript
-from colonnade.conversations.blind.verbs import STRETCH, received
+from colonnade.conversations.blind.products import STRETCH, received
 from colonnade.errors import JobError, SumError
 from colonnade.messages import Dealt, Message, Piece, Unveil, Veil, Veiled
 from colonnade.net.endpoint import Endpoint

@@ -18,7 +18,7 @@ from colonnade.errors import DataError, JobError
 from colonnade.job import job_from
 from colonnade.job.plan import Facts
 from colonnade.losses import LOSSES, with_weights
-from colonnade.privacy import labels
+from colonnade.privacy import label_noise
 from colonnade.run.federate import Finished, Tables, federate, run_tables
 from colonnade.run.resolve import compose, resolve
 
@@ -510,7 +510,7 @@ def test_the_second_pass_sends_less_than_a_quarter_of_asking_again() -> None:
 def test_there_are_as_many_classes_as_the_job_says_whatever_noise_leaves_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(labels, "randomised", lambda codes, *others: 0 * codes)
+    monkeypatch.setattr(label_noise, "randomised", lambda codes, *others: 0 * codes)
     setting = random_tables(parties=2, active=1, classes=3, test_rows=50)
     private = {"mechanism": "labels", "epsilon": 1.0}
     done = run(setting, "fdskl-capped", train={"loss": "softmax", "classes": 3}, privacy=private)

@@ -19,7 +19,7 @@ from colonnade.conversations.predict import Holding, Session
 from colonnade.errors import JobError
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.inprocess.local import LocalHub
+from colonnade.net.local import LocalHub
 from colonnade.run.federate import Finished, Tables
 
 

@@ -29,7 +29,7 @@ def test_a_coalesced_step_is_the_sum_of_the_batches_gradients_at_the_same_weight
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((rows, 4)) * (rng.random((rows, 4)) < 0.6)
     schedule = Schedule(rows, batch, 3, seed, ("a",))
-    block = Block(csr_array(X) if sparse else X, schedule, Sgd(), Penalty(REGULARIZERS[name], 0.1))
+    block = Block(csr_array(X) if sparse else X, schedule, Sgd(rows, (4,)), Penalty(REGULARIZERS[name], 0.1))
     block.w[:] = w = rng.standard_normal(4)
     numbers = data.draw(
         st.lists(st.integers(0, schedule.rounds - 1), min_size=1, max_size=6, unique=True), label="waiting"
@@ -65,7 +65,7 @@ def test_one_batch_is_one_plain_sgd_step() -> None:
     rng = np.random.default_rng(1)
     X, theta, w = rng.standard_normal((7, 3)), rng.standard_normal(2), rng.standard_normal(3)
     schedule = Schedule(7, 2, 1, 5, ("a",))
-    block = Block(X, schedule, Sgd(), Penalty(REGULARIZERS["l2"], 0.01))
+    block = Block(X, schedule, Sgd(4, (2,)), Penalty(REGULARIZERS["l2"], 0.01))
     block.w[:] = w
     part = schedule.round(1)
     which = schedule.order(0)[2:4]
@@ -76,7 +76,7 @@ def test_one_batch_is_one_plain_sgd_step() -> None:
 
 def test_a_step_changes_the_weights_in_place() -> None:
     schedule = Schedule(4, 2, 1, 0, ("a",))
-    block = Block(np.ones((4, 2)), schedule, Sgd(), Penalty(REGULARIZERS["l2"], 0.0))
+    block = Block(np.ones((4, 2)), schedule, Sgd(4, (2,)), Penalty(REGULARIZERS["l2"], 0.0))
     shared = block.w
     block.step([(schedule.round(0), np.ones(2))], 1.0)
     assert block.w is shared
@@ -85,7 +85,7 @@ def test_a_step_changes_the_weights_in_place() -> None:
 
 def test_a_received_theta_that_cannot_be_written_is_taken() -> None:
     schedule = Schedule(4, 2, 1, 0, ("a",))
-    block = Block(csr_array(np.ones((4, 2))), schedule, Sgd(), Penalty(REGULARIZERS["l2"], 0.0))
+    block = Block(csr_array(np.ones((4, 2))), schedule, Sgd(4, (2,)), Penalty(REGULARIZERS["l2"], 0.0))
     block.step([(schedule.round(i), np.frombuffer(np.ones(2).tobytes())) for i in (0, 1)], 1.0)
     assert block.w.tolist() == [-2.0, -2.0]
 
@@ -93,7 +93,7 @@ def test_a_received_theta_that_cannot_be_written_is_taken() -> None:
 def test_forgotten_epochs_come_back_the_same() -> None:
     X = np.random.default_rng(2).standard_normal((6, 2))
     schedule = Schedule(6, 4, 3, 0, ("a",))
-    block = Block(X, schedule, Sgd(), Penalty(REGULARIZERS["l2"], 0.0))
+    block = Block(X, schedule, Sgd(4, (2,)), Penalty(REGULARIZERS["l2"], 0.0))
     block.w[:] = 1.0
     before = block.scores(schedule.round(0))
     block.scores(schedule.round(4))
@@ -103,7 +103,9 @@ def test_forgotten_epochs_come_back_the_same() -> None:
 
 @pytest.mark.parametrize("reshuffle", [False, True])
 def test_rows_are_copied_once_unless_they_are_shuffled_anew(reshuffle: bool) -> None:
-    block = Block(np.eye(6), Schedule(6, 4, 3, 0, ("a",), reshuffle), Sgd(), Penalty(REGULARIZERS["l2"], 0.0))
+    block = Block(
+        np.eye(6), Schedule(6, 4, 3, 0, ("a",), reshuffle), Sgd(6, (6,)), Penalty(REGULARIZERS["l2"], 0.0)
+    )
     first = block.rows(0)
     block.keep([2])
     third = block.rows(2)
@@ -114,13 +116,15 @@ def test_rows_are_copied_once_unless_they_are_shuffled_anew(reshuffle: bool) -> 
 def test_values_count_the_stored_numbers_of_all_batches(kind: type) -> None:
     X = np.eye(6, 3)
     schedule = Schedule(6, 4, 1, 0, ("a",))
-    block = Block(kind(X), schedule, Sgd(), Penalty(REGULARIZERS["l2"], 0.0))
+    block = Block(kind(X), schedule, Sgd(4, (2,)), Penalty(REGULARIZERS["l2"], 0.0))
     expected = X.size if kind is np.asarray else np.count_nonzero(X)
     assert block.values([schedule.round(0), schedule.round(1)]) == expected
 
 
 def test_the_penalty_is_lambda_times_the_regularizer() -> None:
-    block = Block(np.ones((2, 2)), Schedule(2, 2, 1, 0, ("a",)), Sgd(), Penalty(REGULARIZERS["l2"], 0.1))
+    block = Block(
+        np.ones((2, 2)), Schedule(2, 2, 1, 0, ("a",)), Sgd(2, (2,)), Penalty(REGULARIZERS["l2"], 0.1)
+    )
     block.w[:] = [3.0, 4.0]
     assert block.penalty.value(block.w) == pytest.approx(0.1 * 12.5)
 

@@ -10,8 +10,8 @@ from sklearn.linear_model import ElasticNet, GammaRegressor, LogisticRegression,
 
 from colonnade.arrays import Floats
 from colonnade.baselines.pooled import PooledFit, fit_pooled
+from colonnade.data.prepare.weights import class_weights, normalised
 from colonnade.data.table import INTERCEPT, Table
-from colonnade.data.weights import class_weights, normalised
 from colonnade.errors import DataError, JobError
 from colonnade.job import job_from
 from colonnade.losses import LOSSES, with_weights

@@ -21,8 +21,8 @@ from colonnade.job.plan import Facts
 from colonnade.losses import LOSSES, Loss
 from colonnade.net.clock import VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.inprocess.local import LocalHub
-from colonnade.net.inprocess.simulated import SimulatedHub
+from colonnade.net.local import LocalHub
+from colonnade.net.simulated import SimulatedHub
 from colonnade.optim.steps import Smoothness
 from colonnade.run.resolve import compose, resolve
 from colonnade.secure.masked import MaskedSum

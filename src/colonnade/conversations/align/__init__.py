@@ -17,7 +17,7 @@ their keys together; a coalition with the leader learns what all parties outside
 leader. A party may always lie about its own ids: sizes are shown, and a set that changes between two runs
 is refused, since one id more or less would tell whether the others hold it.
 
-Ids travel in chunks or lots, which several processors work at (`crew`) while others travel.
+Ids travel in chunks or lots, which several processors work at (`compute_pool`) while others travel.
 Whatever is as long as the ids is an array of words or bytes, never a list.
 """
 
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from colonnade.arrays import Digests, Rows
-from colonnade.conversations.align.crew import Crew
+from colonnade.conversations.align.compute_pool import Crew
 from colonnade.conversations.align.follower import follow
 from colonnade.conversations.align.layout import capacity, lots_for
 from colonnade.conversations.align.leader import lead

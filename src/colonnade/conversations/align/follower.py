@@ -7,7 +7,7 @@ import asyncio
 import numpy as np
 
 from colonnade.arrays import Digests, Rows, Words
-from colonnade.conversations.align.help import Help, table_of
+from colonnade.conversations.align.follower_base import Help, table_of
 from colonnade.conversations.align.key_holder import answer_transfers
 from colonnade.conversations.align.layout import Step, chunk_at, chunks_for, due, tag
 from colonnade.conversations.align.order import share_of_zero

@@ -8,7 +8,7 @@ import os
 import numpy as np
 
 from colonnade.arrays import Digests, Words
-from colonnade.conversations.align.help import Help, table_of
+from colonnade.conversations.align.follower_base import Help, table_of
 from colonnade.conversations.align.layout import Step, capacity, tag
 from colonnade.conversations.align.order import share_of_zero
 from colonnade.conversations.align.side import NONE, context_of

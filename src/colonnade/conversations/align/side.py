@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from colonnade.arrays import Digests
-from colonnade.conversations.align.crew import Crew
+from colonnade.conversations.align.compute_pool import Crew
 from colonnade.conversations.align.layout import chunks_for, lots_for, tables_for
 from colonnade.errors import EmptyIntersection
 from colonnade.net.expect import Number
@@ -59,7 +59,7 @@ def check_common(common: int, minimum: int) -> None:
     if common < minimum:
         raise EmptyIntersection(
             f"fewer ids are common to all parties than the {minimum} that are needed; look at the id columns "
-            "and their normalisation (align.keys in the job)"
+            "and their normalisation (data.keys in the job)"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from colonnade.arrays import Rows, Words
-from colonnade.conversations.blind.verbs import Verbs
+from colonnade.conversations.blind.products import Verbs
 from colonnade.conversations.context import Measuring
 
 CHUNK = 8192  # rows of one exchange

@@ -1,10 +1,11 @@
 """A run that opens nothing before its end (`secure.scores = "hidden"`): all parties run this program.
 
 Scores are shared between the label holder A and its mate B, and so is theta: for the logistic loss
-by a sum of sines (`secure.waves`), for the squared loss by a division (`secure.truncate`), with words that a
-third party T deals. Products are those of `pairs`. A knows labels, B knows nothing; A learns no score in
-training, so it has no equations in the others' columns. The penalty shrinks shared weights by a division,
-some rounds at once. In the end every owner is told its weights, and the model is measured once.
+by a sum of sines (`secure.shared_logistic`), for the squared loss by a division (`secure.truncate`),
+with words that a third party T deals. Products are those of `pairs`. A knows labels, B knows nothing;
+A learns no score in training, so it has no equations in the others' columns. The penalty
+shrinks shared weights by a division, some rounds at once. In the end every owner is told its weights,
+and the model is measured once.
 
 Weights have BITS + `bits` bits of fraction, scores BITS more; what is added has `bits`.
 """
@@ -19,21 +20,21 @@ import numpy as np
 
 from colonnade.arrays import Floats, Words
 from colonnade.conversations.blind import columns
-from colonnade.conversations.blind.blur import REVEALED, blurred
+from colonnade.conversations.blind.low_bits import REVEALED, blurred
 from colonnade.conversations.blind.pairs import Open, PairProducts
+from colonnade.conversations.blind.products import NOTHING
 from colonnade.conversations.blind.scale import BITS, Scale
-from colonnade.conversations.blind.verbs import NOTHING
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import MEGA, Mark
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.schedule import Schedule
-from colonnade.errors import FixedPointOverflow, ProtocolError
+from colonnade.errors import FixedPointOverflow, JobError, ProtocolError
 from colonnade.job.plan import Hidden
 from colonnade.messages import Announce, Dealt, Topic, Unveil, Veil, tag_of
 from colonnade.models.linear import rows_of
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.expect import PACKED, floats, like, words
-from colonnade.secure import waves
+from colonnade.secure import shared_logistic
 from colonnade.secure.product import Columns
 from colonnade.secure.streams import Roles
 from colonnade.secure.truncate import Truncation, opening
@@ -47,7 +48,7 @@ _LINE = 2**40  # tags of messages between two parties alone
 class Sines:
     """A's or B's random phases and words of the sines of some rows."""
 
-    phases: waves.Phases
+    phases: shared_logistic.Phases
     words: Words
 
     def of(self, cut: slice) -> Sines:
@@ -70,8 +71,10 @@ class HiddenTraining:
             rows, plan.pace.batch, plan.pace.epochs, plan.seed, (plan.evaluator,), plan.settings.reshuffle
         )
         self.step = float(plan.pace.step)
-        self.loss = plan.objective.loss
-        self.scale = Scale.of(self.loss, plan.objective.l2, self.step / self.schedule.largest)
+        if context.loss.shared_form is None:
+            raise JobError(f"secure.scores = 'hidden': no form of the {context.loss.name} loss is known")
+        self.form = context.loss.shared_form
+        self.scale = Scale.of(self.form, plan.objective.l2, self.step / self.schedule.largest)
         self.pair = Roles(plan.evaluator, hidden.mate, hidden.dealer)
         self.turn = self._secret_turn()
         self.products = PairProducts(context, hidden, self._fixed())
@@ -102,7 +105,7 @@ class HiddenTraining:
     def y(self) -> Floats:
         """A's labels: 0 and 1, or numbers that are not too large to be divided."""
         y = self.context.label_holder.labels
-        if self.loss == "logistic":
+        if self.form == "sines":
             return (y > 0).astype(np.float64)
         largest, most = float(np.abs(y).max(initial=0.0)), self.scale.widest / 4
         if not largest < most:
@@ -155,32 +158,34 @@ class HiddenTraining:
     async def _dealt(self, lot: Open) -> Sines | None:
         """What A and B need for the sines of a lot's rows."""
         line, count, streams = self._line(), lot.lot[0].rows, self.context.streams
-        if self.loss == "squared" or self.me not in self.pair:
+        if self.form == "division" or self.me not in self.pair:
             return None
         if self.me == self.pair.dealer:
-            values = waves.Dealer(streams, self.pair).deal(line, count, self.scale.sines)
+            values = shared_logistic.Dealer(streams, self.pair).deal(line, count, self.scale.sines)
             await self.net.send(self.pair.owner, Dealt(line, values))
             return None
-        holder = waves.Holder(streams, self.pair)
+        holder = shared_logistic.Holder(streams, self.pair)
         if self.me == self.pair.asker:
             return Sines(holder.phases(line, count), holder.dealt(line, count))
-        message = await self.net.recv(Dealt, self.pair.dealer, line, values=words(count, waves.WORDS))
+        message = await self.net.recv(
+            Dealt, self.pair.dealer, line, values=words(count, shared_logistic.WORDS)
+        )
         return Sines(holder.phases(line, count), message.values)
 
     async def _theta(self, scores: Words | None, lot: Open, batch: int, sines: Sines | None) -> Words | None:
         """A's and B's part of what is added, -step theta / batch; T may have to deal for it."""
         rows = lot.lot[0].batches[batch]
         rate = self.step / len(rows)
-        if self.loss == "squared":
+        if self.form == "division":
             return await self._squared(scores, lot, batch, rate)
         line, bits = self._line(), self.scale.bits
         if scores is None or sines is None:
             return None
-        mine = waves.phases_of(scores, self.scale.scores) - sines.phases
+        mine = shared_logistic.phases_of(scores, self.scale.scores) - sines.phases
         other = self.pair.owner if self.me == self.pair.asker else self.pair.asker
         await self.net.send(other, Veil(line, mine, NOTHING))
         opened = mine + (await self.net.recv(Veil, other, line, moved=like(mine), weights=PACKED)).moved
-        t = waves.combined(opened, sines.words, -rate * 2.0 ** (bits - self.scale.sines))
+        t = shared_logistic.combined(opened, sines.words, -rate * 2.0 ** (bits - self.scale.sines))
         if self.me == self.pair.asker:
             t += _whole(rate * (self.y[rows] - 0.5) * 2.0**bits)
         return t
@@ -301,10 +306,11 @@ class HiddenTraining:
         total = await measuring.sum.collect(piece, tag=tag)
         z = np.split(total[:-2], np.cumsum([len(each) for each in parts]))[:-1]
         reached = float(np.abs(z[0]).max(initial=0.0))
-        if self.loss == "logistic" and not reached < waves.REACH:
+        if self.form == "sines" and not reached < shared_logistic.REACH:
             raise FixedPointOverflow(
-                f"secure.scores = 'hidden': scores reach {reached:.3g}, and beyond {waves.REACH:g} steps are "
-                "no longer those of the logistic loss; raise train.l2, or use a smaller step or fewer epochs"
+                f"secure.scores = 'hidden': scores reach {reached:.3g}, and beyond {shared_logistic.REACH:g} "
+                "steps are no longer those of the logistic loss; raise train.l2, "
+                "or use a smaller step or fewer epochs"
             )
         mark = Mark(self.schedule.rounds // self.schedule.per_epoch, self.schedule.rounds, final=True)
         scribe.record(z, float(total[-2]), round(float(total[-1]) * MEGA), self.net.clock.now(), mark)

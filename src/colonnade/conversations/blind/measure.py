@@ -9,6 +9,7 @@ import numpy as np
 from colonnade.arrays import Floats, Words
 from colonnade.conversations.blind.all_rows import all_scores
 from colonnade.conversations.evaluate import MEGA, Mark
+from colonnade.state import Declared
 
 if TYPE_CHECKING:
     from colonnade.conversations.blind.train import BlindTraining
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 class Measured:
     """One party's part in measurements, and what the label holder saw in the last one."""
+
+    STATE = Declared(kept=("at", "scores"))
 
     def __init__(self, training: BlindTraining) -> None:
         self.training = training
@@ -29,7 +32,7 @@ class Measured:
 
     async def _measure(self, when: float, final: bool) -> float | None:
         training, context, verbs = self.training, self.training.context, self.training.verbs
-        vectors = training.p if context.plan.settings.estimator == "sgd" else training.both
+        vectors = training.whole
         totals = [await all_scores(verbs, "train", vectors, context.measuring)]
         if final and context.test is not None:
             totals.append(await all_scores(verbs, "test", vectors, context.measuring))

@@ -21,7 +21,7 @@ import numpy as np
 
 from colonnade.arrays import Rows, Words
 from colonnade.conversations.blind.columns import own_key
-from colonnade.conversations.blind.verbs import NOTHING, ROOM, STRETCH, of_version, received
+from colonnade.conversations.blind.products import NOTHING, ROOM, STRETCH, of_version, received
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.errors import ProtocolError, SumError

@@ -14,7 +14,7 @@ import numpy as np
 
 from colonnade.arrays import Arrays, Floats, Matrix, Rows, Words
 from colonnade.conversations.blind.columns import COARSEST, Turn, fixed, lengths
-from colonnade.conversations.blind.verbs import ROOM
+from colonnade.conversations.blind.products import ROOM
 from colonnade.conversations.predict import Holding, Session
 from colonnade.errors import DataError, FixedPointOverflow
 from colonnade.job.plan import Blind

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from colonnade.losses import SharedForm
+
 BITS = 12  # of a column's fraction
 
 
@@ -17,10 +19,10 @@ class Scale:
     factor: int
 
     @staticmethod
-    def of(loss: str, l2: float, rate: float) -> Scale:
+    def of(form: SharedForm, l2: float, rate: float) -> Scale:
         """The bits for steps of `rate`, the step over the rows of a batch."""
         small = math.log2(rate)
-        if loss == "squared":
+        if form == "division":
             return Scale(min(24, max(16, 12 - math.floor(small))), 0, 10 - math.floor(small))
         bits = 28 if l2 else 34
         return Scale(bits, min(16, max(8, round((bits + small) / 2))), 0)

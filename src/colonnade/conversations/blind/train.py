@@ -22,13 +22,13 @@ import numpy as np
 from colonnade.arrays import Arrays, Matrix
 from colonnade.conversations.blind import columns
 from colonnade.conversations.blind.all_rows import add_all, all_scores
-from colonnade.conversations.blind.desk import Asking, Desk
+from colonnade.conversations.blind.fixed_point import Lengths
+from colonnade.conversations.blind.label_holder import Asking, Desk
 from colonnade.conversations.blind.measure import Measured
 from colonnade.conversations.blind.predict import label_holder_arrays, owner_arrays
-from colonnade.conversations.blind.room import lasting
-from colonnade.conversations.blind.slots import Lengths
-from colonnade.conversations.blind.tune import BlindTuner
-from colonnade.conversations.blind.verbs import Asked, OpenLot, Verbs
+from colonnade.conversations.blind.products import Asked, OpenLot, Verbs
+from colonnade.conversations.blind.smoothness import BlindTuner
+from colonnade.conversations.blind.word_size import lasting
 from colonnade.conversations.context import Context, Lateness, Outcome
 from colonnade.conversations.evaluate import Marks
 from colonnade.conversations.linear.settings import LinearSettings
@@ -37,6 +37,7 @@ from colonnade.conversations.schedule import Round, Schedule
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.net.expect import Array, whole
 from colonnade.secure.product import Columns
+from colonnade.state import Declared
 
 LOT = 12288  # rows, by vectors, whose products are prepared together
 ONE = whole(1)
@@ -64,13 +65,15 @@ class Flight:
 class BlindTraining:
     """One party's side of a blind run; `desk` is the label holder's."""
 
+    STATE = Declared(kept=("key", "lengths", "done", "since", "lasts", "delays"), parts=("verbs",))
+
     def __init__(self, context: Context[LinearSettings]) -> None:
         plan, rows = context.plan, context.train.rows
         self.context = context
         self.timetable = Timetable.of(
             plan.pace.epochs,
             -(-rows // plan.pace.batch),
-            svrg=plan.settings.estimator == "svrg",
+            svrg=plan.settings.kind.snapshots,
             tune=plan.pace.step == "auto",
             pair_every=None,
         )
@@ -85,6 +88,7 @@ class BlindTraining:
         width = max(1, plan.objective.classes)
         self.p, self.q, self.probe = slice(0, width), slice(width, 2 * width), slice(2 * width, 2 * width + 1)
         self.both = slice(0, 2 * width)
+        self.whole = self.both if plan.settings.kind.has_mean() else self.p  # what weights are made of
         self.tuner = BlindTuner(self) if plan.pace.step == "auto" else None
         self.measured = Measured(self)
         self.done = 0  # rounds
@@ -164,24 +168,20 @@ class BlindTraining:
         plan = self.context.plan
         known = plan.pace.step != "auto" or not plan.objective.l2
         told = plan.blind is not None and plan.blind.reveal == "owner"
-        return plan.settings.estimator == "sgd" and known and told
+        return self.whole == self.p and known and told
 
     def _keep(self) -> None:
         """Let all that rounds change be part of checkpoints."""
         gates, desk = self.context.gates, self.desk
-        gates.keep(self, "done", "since", "lasts", "delays")
-        gates.keep(self.measured, "at", "scores")
-        gates.keep(self, "verbs.part", "verbs.versions", "verbs._counts")
+        gates.keep(self)
+        gates.keep(self.measured)
         if desk is None:
             return
         if self.tuner is not None:
-            gates.keep(self, "tuner.v")
-        gates.keep(desk, "block.w", "block.estimator.memory", "window.state", "steps.delays")
-        gates.keep(desk, "steps.smoothness")
+            gates.keep(self.tuner, name="BlindTraining.tuner")
+        gates.keep(desk, "block", "window", "steps")  # how numbers are written depends on these
         desk.begin(self.lengths)
-        gates.keep(
-            desk, "rng", "factors", "C", "D", "slope", "length", "p", "q", "_usual", "_coarse", "_before"
-        )
+        gates.keep(desk)
 
     def _turns(self) -> Iterator[int]:
         """The rounds after which something else is due than another round."""
@@ -198,7 +198,7 @@ class BlindTraining:
     async def _rounds(self, stop: int) -> None:
         """Make rounds until so many are done; all of them lie in one epoch."""
         schedule = self.schedule
-        vectors = self.both if self.context.plan.settings.estimator == "saga" else self.p
+        vectors = self.both if self.context.plan.settings.kind.remembers else self.p
         width, together = vectors.stop, max(1, LOT // (schedule.largest * vectors.stop))
         flying: deque[Flight] = deque()
         while self.done < stop:

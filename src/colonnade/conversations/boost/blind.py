@@ -27,7 +27,7 @@ from functools import lru_cache
 import numpy as np
 
 from colonnade.arrays import Numbers, Rows, Words
-from colonnade.conversations.boost.long import complete, send_long
+from colonnade.conversations.boost.long_messages import complete, send_long
 from colonnade.errors import MalformedMessage, ProtocolError
 from colonnade.messages import Gradients, Histograms, Shuffled, Topic, tag_of
 from colonnade.net.expect import PACKED, expect, whole
@@ -36,9 +36,9 @@ from colonnade.secure.streams import PairStreams, Roles
 from colonnade.trees.bins import Counts, Flags
 from colonnade.trees.frontier import Frontier, Pairs
 from colonnade.trees.grow import Level
-from colonnade.trees.own import OwnColumns
-from colonnade.trees.room import room
-from colonnade.trees.ways import Ways
+from colonnade.trees.mapped_arrays import room
+from colonnade.trees.own_columns import OwnColumns
+from colonnade.trees.row_paths import Ways
 
 GRADIENTS = "gradients"  # r, which hides a row's word: for A and T
 BINS = "bins"  # s_j, which hides it in a column's order: for A and T

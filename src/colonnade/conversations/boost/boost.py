@@ -24,8 +24,8 @@ from __future__ import annotations
 from collections import Counter
 
 from colonnade.arrays import Numbers
-from colonnade.conversations.boost.holder import Holder
-from colonnade.conversations.boost.owner import Owner
+from colonnade.conversations.boost.column_owner import Owner
+from colonnade.conversations.boost.label_holder import Holder
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Evaluation

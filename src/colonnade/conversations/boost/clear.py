@@ -15,7 +15,7 @@ from colonnade.trees.bins import Counts, Flags
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.gradients import packed
 from colonnade.trees.grow import Level
-from colonnade.trees.own import OwnColumns
+from colonnade.trees.own_columns import OwnColumns
 
 NOTHING = np.zeros(0, dtype=np.uint8)
 

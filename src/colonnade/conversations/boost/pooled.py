@@ -16,7 +16,7 @@ from colonnade.losses import LOSSES, mean_loss
 from colonnade.metrics import metrics_of
 from colonnade.trees.boosting import Boosting, Sampling
 from colonnade.trees.grow import Columns, Growth
-from colonnade.trees.own import OwnColumns, joined_sides
+from colonnade.trees.own_columns import OwnColumns, joined_sides
 from colonnade.trees.tree import Forest, Splits
 
 

@@ -11,6 +11,7 @@ from colonnade.errors import JobError
 from colonnade.job import Job, PrivacyTerms, Train
 from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import Preset
+from colonnade.losses import LOSSES, USUAL
 
 
 def check(job: Job, preset: Preset) -> None:
@@ -27,8 +28,8 @@ def check(job: Job, preset: Preset) -> None:
         ("train.target", train.target is not None, "trees have no optimum to count from; drop it"),
         (
             "train.loss",
-            train.loss == "smooth_hinge",
-            "its second derivative is 0 on most rows, and trees divide by it; use 'logistic'",
+            train.loss is not None and not LOSSES[train.loss].always_curved,
+            f"its second derivative is 0 on most rows, and trees divide by it; use {USUAL['binary']!r}",
         ),
         ("train.l2", train.l2 not in ("auto", Train().l2), "drop it and give trees.reg_lambda"),
         ("secure.reveal", job.secure.reveal != "owner", "an owner's splits are its own already; drop it"),

@@ -5,7 +5,7 @@
 A client, whenever it is ready, sends its outputs for a batch of rows; the server answers from the latest
 outputs of all clients, updates its own model and replies. What is asked and replied is exchangeable
 (`optim.replies`); so is the schedule. The server is the first active party. If it holds columns it is a
-client too, of itself: the same program, without the network in between (`waves.Inbox`). A server that
+client too, of itself: the same program, without the network in between (`answer_order.Inbox`). A server that
 holds no columns is only a server.
 
 What each side learns: the server sees every client's outputs in clear, for every row. A client learns
@@ -22,6 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from colonnade.arrays import Numbers
+from colonnade.conversations.cascade.answer_order import Inbox, Waves
 from colonnade.conversations.cascade.choices import (
     CascadeContext,
     asking_of,
@@ -33,15 +34,14 @@ from colonnade.conversations.cascade.choices import (
 )
 from colonnade.conversations.cascade.client import Client, RemoteServer
 from colonnade.conversations.cascade.exchange import LocalClient, hear, tell
-from colonnade.conversations.cascade.latest import LatestOutputs
+from colonnade.conversations.cascade.first_step import Steps, agree_on_steps, chosen_optimizer
+from colonnade.conversations.cascade.output_table import LatestOutputs
 from colonnade.conversations.cascade.outputs import receive_rows, send_rows
-from colonnade.conversations.cascade.private import private_replies
+from colonnade.conversations.cascade.private_replies import private_replies
+from colonnade.conversations.cascade.row_order import Walk, passes_of
 from colonnade.conversations.cascade.server import HeadTrainer, Server, Uploads
-from colonnade.conversations.cascade.steps import Steps, agree_on_steps, chosen_optimizer
 from colonnade.conversations.cascade.tensors import HEAD, OWN, described
 from colonnade.conversations.cascade.units import NO_UNIT, Unit, applies, unit_of
-from colonnade.conversations.cascade.walk import Walk, passes_of
-from colonnade.conversations.cascade.waves import Inbox, Waves
 from colonnade.conversations.context import GivenModels, Lateness, Outcome
 from colonnade.errors import JobError, ProtocolError
 from colonnade.messages import Announce, Topic, tag_of
@@ -107,7 +107,7 @@ async def take_part(context: CascadeContext) -> Outcome:
     take_unit(client, await hear_unit(context))
     steps = await agree_on_steps(context, client, clients=0)
     client.rate = decaying(context, steps.step, steps.total)
-    client.keep()
+    context.gates.keep(client)
     async with asyncio.TaskGroup() as group:
         learning = group.create_task(client.learn())
         group.create_task(client.serve_measurements(context.evaluator, learning))

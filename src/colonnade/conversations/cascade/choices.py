@@ -7,7 +7,7 @@ from colonnade.compress.quantize import Quantizer
 from colonnade.compress.topk import TopK
 from colonnade.conversations.cascade.client import Codec
 from colonnade.conversations.cascade.exchange import Everything
-from colonnade.conversations.cascade.latest import LatestOutputs
+from colonnade.conversations.cascade.output_table import LatestOutputs
 from colonnade.conversations.cascade.replying import Answers, Replying
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.cascade.units import NO_UNIT, Unit, applies
@@ -63,7 +63,7 @@ def label_unit(context: CascadeContext) -> float:
     Beside prices a probe of 0.001 is lost in the rounding of outputs, and beside rates it is a leap. Where F0
     has a unit outputs have none.
     """
-    numbers = context.plan.objective.loss == "squared" and not applies(context.plan)
+    numbers = context.loss.any_unit and not applies(context.plan)
     deviation = float(context.label_holder.labels.std()) if numbers else 1.0
     return deviation or 1.0
 

@@ -23,9 +23,9 @@ from colonnade.compress.rows import Changes, Each, Late, Sending
 from colonnade.compress.topk import TopK
 from colonnade.conversations.cascade.diverged import check_size, ran_away
 from colonnade.conversations.cascade.outputs import outputs_of, send_rows
+from colonnade.conversations.cascade.row_order import Walk
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.cascade.units import NO_UNIT, Unit, taken_in
-from colonnade.conversations.cascade.walk import Walk
 from colonnade.conversations.context import Context
 from colonnade.data.table import Table
 from colonnade.errors import DeadlineExceeded
@@ -43,6 +43,7 @@ from colonnade.net.expect import PACKED, Number, finite, out_of_turn, said_by
 from colonnade.net.network import Network
 from colonnade.optim.optimizers import Optimizer
 from colonnade.optim.replies import Asking, Query, Seed
+from colonnade.state import Declared
 
 START = 3  # the purpose of a party's generator of first parameters
 SILENCE = 30  # deadlines without a word of the server, which may wait for clients that are slower
@@ -51,6 +52,8 @@ SILENCE = 30  # deadlines without a word of the server, which may wait for clien
 @dataclass(frozen=True)
 class Codec:
     """How arrays are packed: a client's outputs on the way up, the server's replies on the way down."""
+
+    STATE = Declared(parts=("up", "down"))
 
     up: Compressor
     down: Compressor
@@ -96,6 +99,10 @@ class RemoteServer:
 class ClientState:
     """What answers change at a client: its parameters, and how far it is."""
 
+    STATE = Declared(
+        kept=("w", "updates", "answered", "measured", "asked", "done", "under_way"), remade=("optimizer",)
+    )
+
     w: Numbers
     optimizer: Any  # the optimiser's own; its type is the optimiser's business
     updates: int = 0
@@ -109,6 +116,8 @@ class ClientState:
 @dataclass
 class Client:
     """One client: its model, how it asks and steps, and its line to the server."""
+
+    STATE = Declared(kept=("momentum",), parts=("state", "asking", "codec", "uplink"))
 
     context: Context[CascadeSettings]
     model: Model
@@ -140,13 +149,6 @@ class Client:
     @momentum.setter
     def momentum(self, plain: Any) -> None:
         self.optimizer.restore(self.state.optimizer, plain)
-
-    def keep(self) -> None:
-        """Let all that answers change be part of checkpoints."""
-        gates = self.context.gates
-        gates.keep(self, "state.w", "state.updates", "state.answered", "momentum")
-        gates.keep(self, "state.asked", "state.done", "state.under_way", "state.measured")
-        keep_if_there(self.context, self, "asking.rng", "codec.up.rng", "codec.down.rng", "uplink.there")
 
     async def learn(self) -> None:
         """Ask and step until the server's answer is empty (Algorithm 1 of AsyREVEL at client m)."""
@@ -247,16 +249,6 @@ class Client:
     def all_outputs(self) -> list[Numbers]:
         """The outputs of the training rows, and of the test rows if there are any."""
         return [self.outputs(table) for table in (self.context.train, self.context.test) if table]
-
-
-def keep_if_there(context: Context[Any], root: Any, *paths: str, name: str = "") -> None:
-    """Let attributes be part of checkpoints that only some kinds of questions and packing have."""
-    for path in paths:
-        holder = root
-        for step in path.split("."):
-            holder = getattr(holder, step, None)
-        if holder is not None:
-            context.gates.keep(root, path, name=name)
 
 
 def work(model: Model, X: Matrix) -> int:

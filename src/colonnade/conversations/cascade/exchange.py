@@ -24,8 +24,9 @@ import numpy as np
 from colonnade.arrays import Numbers, Rows
 from colonnade.compress.bundle import Part, joined, parted
 from colonnade.compress.protocol import Plain
+from colonnade.compress.rows import Sending
 from colonnade.conversations.cascade.client import Client, Codec, work
-from colonnade.conversations.cascade.latest import LatestOutputs
+from colonnade.conversations.cascade.output_table import LatestOutputs
 from colonnade.conversations.cascade.outputs import receive_rows, send_rows
 from colonnade.conversations.cascade.replying import Question
 from colonnade.conversations.cascade.settings import CascadeSettings
@@ -36,6 +37,7 @@ from colonnade.messages import Announce, Reply, Topic, tag_of
 from colonnade.models.build import server_model
 from colonnade.net.expect import finite, floats, said_by
 from colonnade.optim.replies import GradientServer, Head, Query
+from colonnade.state import Declared
 
 EXACT = Plain("float64")  # labels, and weights beside them
 TOLD = tag_of(Topic.TRAIN, 1)  # of what clients are told before the first round
@@ -44,6 +46,8 @@ TOLD = tag_of(Topic.TRAIN, 1)  # of what clients are told before the first round
 @dataclass(frozen=True, eq=False)
 class Told:
     """What a client knows beside its own columns and model."""
+
+    STATE = Declared(parts=("head",))
 
     head: Head  # with the parameters of the latest round
     widths: tuple[int, ...]  # outputs of every client
@@ -67,11 +71,9 @@ class Told:
 class LocalClient(Client):
     """A client that makes its steps by itself; `told` before it asks its first question."""
 
-    told: Told | None = field(default=None, init=False)
+    STATE = Client.STATE + Declared(parts=("told",))
 
-    def keep(self) -> None:
-        super().keep()
-        self.context.gates.keep(self, "told.head.w")
+    told: Told | None = field(default=None, init=False)
 
     async def step(self, query: Query, reply: Reply) -> None:
         if self.told is None:
@@ -101,6 +103,10 @@ class Everything:
     head: Head
     codec: Codec
     clients: tuple[str, ...]  # in the order of their outputs
+
+    @property
+    def downlinks(self) -> Mapping[str, Sending]:
+        return {}
 
     def replies(self, wave: Sequence[Question], rows: Rows, C: Numbers, y: Numbers) -> Iterator[Numbers]:
         came, w0 = {asked.client: asked.packed for asked in wave}, self.head.w

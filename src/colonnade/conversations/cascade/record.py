@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from colonnade.conversations.cascade import cascade
-from colonnade.conversations.cascade.lateness import delay_bound, silence_within
+from colonnade.conversations.cascade.output_age import delay_bound, silence_within
 from colonnade.conversations.cascade.predict import CascadeShares
 from colonnade.conversations.cascade.settings import CascadeSettings, Packing, Questions
 from colonnade.conversations.conversation import Conversation, Leak, Space, penalty

@@ -30,6 +30,11 @@ class Question:
 
 
 class Replying(Protocol):
+    @property
+    def downlinks(self) -> Mapping[str, Sending]:
+        """What packs the replies to every client, where each has one of its own."""
+        ...
+
     def replies(self, wave: Sequence[Question], rows: Rows, C: Numbers, y: Numbers) -> Iterator[Numbers]:
         """What to send to every client of a wave about these rows, whose latest outputs are C."""
         ...

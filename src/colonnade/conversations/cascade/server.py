@@ -3,7 +3,8 @@
 For every client it keeps one array with its latest output for every row (`latest`), updated in place. An
 upload refreshes the client's rows; the answer is computed from them and from what the others sent last
 about the same rows, however long ago. How long is measured: the age of an entry is the number of answers
-given since it came. Who is answered when is decided in `waves`, and how old an entry can be is in `lateness`.
+given since it came. Who is answered when is decided in `answer_order`, and how old an entry can be is
+in `output_age`.
 
 What each side learns is in `cascade`.
 """
@@ -19,15 +20,15 @@ import numpy as np
 from colonnade.arrays import Numbers, Rows
 from colonnade.compress.protocol import Plain
 from colonnade.compress.rows import Changes
-from colonnade.conversations.cascade.client import Client, Codec, keep_if_there
+from colonnade.conversations.cascade.answer_order import Asked, Waves
+from colonnade.conversations.cascade.client import Client, Codec
 from colonnade.conversations.cascade.diverged import ran_away
-from colonnade.conversations.cascade.latest import LatestOutputs
+from colonnade.conversations.cascade.output_table import LatestOutputs
 from colonnade.conversations.cascade.outputs import receive_rows
-from colonnade.conversations.cascade.private import PrivateReplies
+from colonnade.conversations.cascade.private_replies import PrivateReplies
 from colonnade.conversations.cascade.replying import Question, Replying
+from colonnade.conversations.cascade.row_order import Walk
 from colonnade.conversations.cascade.settings import CascadeSettings
-from colonnade.conversations.cascade.walk import Walk
-from colonnade.conversations.cascade.waves import Asked, Waves
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark
 from colonnade.errors import ProtocolError
@@ -35,6 +36,7 @@ from colonnade.messages import Announce, Measure, Reply, Topic, Upload, tag_of
 from colonnade.net.expect import finite, floats, said_by
 from colonnade.optim.optimizers import Optimizer
 from colonnade.optim.replies import Head, OwnStep
+from colonnade.state import Declared
 
 NOTHING = np.zeros(0)
 HOPELESS = 1e4  # a loss this many times that of the start has diverged
@@ -43,6 +45,8 @@ HOPELESS = 1e4  # a loss this many times that of the start has diverged
 @dataclass
 class HeadTrainer:
     """F0 and how it learns; `step` is None where it has no parameters."""
+
+    STATE = Declared(kept=("momentum",), parts=("head", "step"), remade=("state",))
 
     head: Head
     step: OwnStep | None
@@ -72,6 +76,8 @@ class HeadTrainer:
 class Uploads:
     """Reads uploads: which rows a question is about, and the outputs that it holds."""
 
+    STATE = Declared(parts=("codec",))
+
     walks: dict[str, Walk]
     codec: Codec
     vectors: int  # how many parameter vectors an upload has outputs for
@@ -97,6 +103,8 @@ class Uploads:
 class Server:
     """Answers clients, trains F0 and measures the model. `own` is the client within this party, if any."""
 
+    STATE = Declared(kept=("mark_at", "start_loss"), parts=("waves", "trainer", "uploads", "private"))
+
     context: Context[CascadeSettings]
     waves: Waves
     uploads: Uploads
@@ -116,23 +124,10 @@ class Server:
         self.mark_at, y = self._every(), self.context.label_holder.y
         whole = self.latest.read(np.arange(len(y)))
         self.start_loss = float(self.head.losses(self.head.w[None], whole, y).mean())
-        gates.keep(self, "mark_at", "start_loss", "waves.state", "trainer.head.w", "trainer.momentum")
-        gates.keep(self.latest, "outputs", "made", "ages")
-        gates.keep(self.waves.inbox, "asked", "answered")
-        keep_if_there(
-            self.context, self, "uploads.codec.up.rng", "uploads.codec.down.rng", "trainer.step.rng"
-        )
-        for client, downlink in getattr(self.replying, "downlinks", {}).items():
-            keep_if_there(self.context, downlink, "error", name=f"downlink {client}")
-        keep_if_there(
-            self.context,
-            self,
-            "private.budget.spent",
-            "private.posterior.sum",
-            "private.posterior.labels.drawn",
-        )
-        if self.own is not None:
-            self.own.keep()
+        for thing in (self, self.latest, self.waves.inbox, *([self.own] if self.own is not None else [])):
+            gates.keep(thing)
+        for client, downlink in self.replying.downlinks.items():
+            gates.keep(downlink, name=f"downlink {client}")
         gates.begin(self.per_epoch)
         if self.private is not None:
             self.private.go_on()

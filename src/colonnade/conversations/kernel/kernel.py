@@ -46,6 +46,7 @@ from colonnade.messages import Backward, Decay, Topic, tag_of
 from colonnade.models.random_features import RandomFeatures
 from colonnade.net.expect import expect, floats, out_of_turn
 from colonnade.optim.steps import step_of_round
+from colonnade.state import Declared
 
 
 async def converse(context: Context[KernelSettings]) -> Outcome:
@@ -83,6 +84,8 @@ class KernelState:
 class KernelConversation:
     """One party's side of the conversation; `features` are its part of every owner's features."""
 
+    STATE = Declared(kept=("state", "delays", "features"), parts=("window",))
+
     context: Context[KernelSettings]
     layout: FeatureLayout
     agreed: Agreed
@@ -100,7 +103,7 @@ class KernelConversation:
         alpha = np.zeros((owned, *self.agreed.outputs))
         self.state = KernelState(alpha, np.zeros_like(alpha))
         self.delays = Delays(self.window.delay_bound)
-        context.gates.keep(self, "state", "window.state", "delays", "features")
+        context.gates.keep(self)
 
     @property
     def owner(self) -> int | None:

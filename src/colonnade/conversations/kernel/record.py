@@ -19,7 +19,7 @@ from colonnade.job import Job, Kernel, LossName, PrivacyTerms, Train
 from colonnade.job.plan import Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
 from colonnade.job.sections import USUAL_BATCH
-from colonnade.losses import LOSSES, mean_loss
+from colonnade.losses import LOSSES, USUAL, SmoothHinge, mean_loss
 from colonnade.models.bandwidth import ROWS
 
 if TYPE_CHECKING:  # it needs the rest of a pooled fit, which a party does not
@@ -27,9 +27,8 @@ if TYPE_CHECKING:  # it needs the rest of a pooled fit, which a party does not
 
 # smooth_hinge: at the same lambda a kernel machine needs a loss that ignores rows right by a margin
 KERNEL_LOSSES: Mapping[Task, LossName] = {
-    "binary": "smooth_hinge",
-    "multiclass": "softmax",
-    "regression": "squared",
+    **USUAL,
+    "binary": SmoothHinge.name,
 }
 FEATURES, BLOCK, MOMENTUM = 8192, 256, 0.9  # of a machine with a cap, where the job does not say
 # where the job leaves it open, no more projections are kept than this: three quarters of a gibibyte

@@ -20,8 +20,9 @@ from colonnade.job import MEMORY
 from colonnade.models.linear import RowKernels, descend
 from colonnade.models.shuffled import ShuffledRows
 from colonnade.models.sparse import SparseRows
-from colonnade.optim.estimators import Estimator, Saga, Sgd
+from colonnade.optim.estimators import Estimator
 from colonnade.regularizers import Penalty
+from colonnade.state import Declared
 
 Thetas = Sequence[tuple[Round, Floats]]
 
@@ -37,6 +38,8 @@ class Block:
     `classes` is (K,) for K scores a row. `memory` is how many bytes this party may use: a quarter of them for
     shuffled rows. `engine` is where it computes.
     """
+
+    STATE = Declared(kept=("w",), parts=("estimator",), remade=("_shuffled",))
 
     def __init__(
         self,
@@ -112,25 +115,26 @@ class Block:
         """The sum of the batches' gradient estimates; consecutive batches are one matrix product."""
         v = self.penalty.gradient(self.w, times=len(thetas))
         for epoch, start, end, theta, batches in joined(thetas):
-            rows, size = self.rows(epoch), (end - start) / batches
-            if isinstance(self.estimator, Sgd):  # it remembers nothing of any row
-                v += rows.gradient(start, end, theta) / size
-                continue
-            news = self.estimator.news(self._schedule.places(epoch, start, end), theta)
-            gradient = learnt = rows.gradient(start, end, news)
-            filling = isinstance(self.estimator, Saga) and self.estimator.filling
-            if filling and not np.array_equal(news, theta):
-                gradient = rows.gradient(start, end, theta)  # without the mean a difference says nothing
-            v += gradient / size + batches * self.estimator.mean()
-            self.estimator.learn(end - start, learnt)
+            rows, places = self.rows(epoch), self._schedule.places(epoch, start, end)
+            step, along, change = self.estimator.coefficients(places, theta)
+            gradient = rows.gradient(start, end, step)
+            own = gradient / ((end - start) / batches)
+            v += own + batches * self.estimator.mean if along else own
+            if change is not None:
+                learnt = gradient if change is step else rows.gradient(start, end, change)
+                self.estimator.learn(places, theta, learnt)
         return v
 
     def step(self, thetas: Thetas, rate: float) -> None:
         """Make one update from all these thetas."""
-        if isinstance(self.estimator, Sgd):  # it needs no room for what the gradients add up to
+        if not self.estimator.has_mean():  # it needs no room for what the gradients add up to
             self.penalty.decay(self.w, rate * len(thetas))
             for epoch, start, end, theta, batches in joined(thetas):
-                descend(self.rows(epoch), start, end, theta, self.w, rate * batches / (end - start))
+                places = self._schedule.places(epoch, start, end)
+                c, along, change = self.estimator.coefficients(places, theta)
+                if along or change is not None:
+                    raise TypeError(f"{type(self.estimator).__name__} says that it remembers nothing")
+                descend(self.rows(epoch), start, end, c, self.w, rate * batches / (end - start))
         else:
             self.w -= rate * self.estimate(thetas)
         if self.penalty.l1:

@@ -16,7 +16,6 @@ from colonnade.conversations.pacing import Pacing
 from colonnade.conversations.schedule import Schedule, at_own_pace
 from colonnade.conversations.tickets import Tickets
 from colonnade.conversations.window import Window
-from colonnade.optim.estimators import ESTIMATORS
 
 
 def trainer_of(
@@ -28,11 +27,11 @@ def trainer_of(
     timetable = Timetable.of(
         pace.epochs,
         -(-rows // pace.batch),
-        svrg=settings.estimator == "svrg",
+        svrg=settings.kind.snapshots,
         tune=pace.step == "auto" or joint,
         pair_every=settings.pair_every if settings.pairs == "batch" else None,
     )
-    kind = at_own_pace(settings.estimator) if own_pace else Schedule
+    kind = at_own_pace(remembers=settings.kind.remembers) if own_pace else Schedule
     schedule = kind(rows, pace.batch, timetable.epochs, context.plan.seed, dominators, settings.reshuffle)
     window: Pacing = Window(pace.ahead, schedule.rounds, timetable.gates)
     if own_pace:
@@ -73,7 +72,7 @@ def trainer_of(
 def block_of(context: Context[LinearSettings], schedule: Schedule) -> Block:
     """The party's columns with weights of zero, but for an intercept that the loss begins elsewhere."""
     classes, table = context.plan.objective.shape, context.train
-    estimator = ESTIMATORS[context.plan.settings.estimator](table.rows, (table.width, *classes))
+    estimator = context.plan.settings.kind(table.rows, (table.width, *classes))
     block = Block(table.X, schedule, estimator, context.penalty, classes, context.memory, context.engine)
     if table.free and context.holds_label:
         block.w[list(table.free)] = context.label_holder.start

@@ -46,6 +46,7 @@ from colonnade.net.expect import floats
 from colonnade.optim.lbfgs import LimitedMemory
 from colonnade.optim.line_search import search
 from colonnade.secure.ring import finely, joined, limit
+from colonnade.state import Declared
 
 NUMBERS = 7  # behind the scores of a direction: three penalties, summed finely, and the bytes sent
 RIGHT_ANGLE = 1e-10  # a pair whose cosine is smaller says nothing
@@ -89,6 +90,8 @@ class FullState:
 class FullConversation:
     """One party's side: it scores directions and moves along them."""
 
+    STATE = Declared(kept=("state", "unit", "theta"), parts=("judge",))
+
     context: Context[FullSettings]
     evaluation: Evaluation = field(init=False)
     state: FullState = field(init=False)
@@ -105,9 +108,7 @@ class FullConversation:
         self.rows = self.context.engine.rows(X)
         scribe = self.evaluation.scribe
         self.judge = Judge(self, scribe) if scribe is not None else None
-        self.context.gates.keep(
-            self, "state", "unit", "theta", *(["judge.z", "judge.still"] if self.judge else [])
-        )
+        self.context.gates.keep(self)
 
     async def run(self) -> None:
         """Step until the loss stops falling, or as often as the plan allows; measure the model at the end."""
@@ -247,12 +248,14 @@ class FullConversation:
 class Judge:
     """The evaluator's part: it knows the scores of all rows, how far to go, and when to end."""
 
+    STATE = Declared(kept=("z", "still"))
+
     def __init__(self, conversation: FullConversation, scribe: Scribe) -> None:
         self.context, self.state, self.scribe = conversation.context, conversation.state, scribe
         holder = self.context.label_holder
         self.loss, self.y = holder.loss, holder.y
         self.unit = 1.0
-        if self.context.loss.name == "squared":  # labels of any size: the objective is the same in any unit
+        if self.context.loss.any_unit:  # labels of any size: the objective is the same in any unit
             self.unit = float(np.sqrt(np.mean(holder.labels**2))) or 1.0
             self.y = scaled_labels(holder.y, 1 / self.unit)
         self.z = np.zeros((len(self.y), *self.context.plan.objective.shape))

@@ -54,6 +54,7 @@ from colonnade.net.expect import floats
 from colonnade.optim.lanczos import Lanczos
 from colonnade.optim.lbfgs import LimitedMemory
 from colonnade.optim.steps import Smoothness
+from colonnade.state import Declared
 
 SAMPLE = 2048
 STEEPEST = 4  # pinned directions
@@ -80,6 +81,8 @@ class JointState:
 class Joint:
     """One party's part of the common H: its parts of all vectors, and the steps that it takes with them."""
 
+    STATE = Declared(kept=("state", "watch"), remade=("_bent_most",))
+
     context: Context[LinearSettings]
     block: Block
     sample: Rows
@@ -92,8 +95,8 @@ class Joint:
         w = self.block.w.copy()
         self.state = JointState(memory, Caution(w), Riders(self.context.plan.pace.ahead), w)
         per_epoch = self.steps.schedule.per_epoch
-        # plain SGD's own noise is larger than a rise in every pass
-        self.watch = Watch(math.inf, LEAP) if settings.estimator == "sgd" else Watch(per_epoch)
+        # noise that only shorter steps take out is larger than a rise in every pass
+        self.watch = Watch(math.inf, LEAP) if settings.kind.fades else Watch(per_epoch)
         self.sample = self.sample[:SAMPLE]
         self._rows = rows_of(self.block.X, self.sample)
         batch, smoothness = self.context.plan.pace.batch, self.context.loss.smoothness

@@ -35,6 +35,7 @@ from colonnade.messages import Topic
 from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats
 from colonnade.optim.lbfgs import LimitedMemory
+from colonnade.state import Declared
 
 SAMPLE = 2048
 CAUTION = 0.1  # the smallest cosine between s and y that a `batch` pair may have
@@ -60,6 +61,8 @@ class CurvatureState:
 @dataclass
 class Curvature:
     """One party's own H: it makes pairs (s, y) and multiplies gradients by H."""
+
+    STATE = Declared(kept=("state", "first_order_step"))
 
     context: Context[LinearSettings]
     block: Block

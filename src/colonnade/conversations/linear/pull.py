@@ -39,6 +39,7 @@ from colonnade.conversations.linear.trainer import Trainer
 from colonnade.conversations.schedule import Round
 from colonnade.messages import Announce, Ask, Stop, Topic, tag_of
 from colonnade.net.expect import floats, out_of_turn
+from colonnade.state import Declared
 
 NOTHING = np.zeros(0)
 
@@ -93,6 +94,8 @@ class PullState:
 class PullConversation:
     """One party's side: it pulls scores for itself, if it holds the label, and serves the others."""
 
+    STATE = Declared(kept=("state",), remade=("moved", "stops"))
+
     def __init__(self, context: Context[LinearSettings], trainer: Trainer) -> None:
         self.context, self.trainer = context, trainer
         self.net, self.sum = context.net, context.sum
@@ -129,7 +132,7 @@ class PullConversation:
     async def run(self) -> None:
         """Train stint by stint, measure after each, and serve the others all the while."""
         gates = self.context.gates
-        gates.keep(self, "state")
+        gates.keep(self)
         gates.begin(1)
         serving = asyncio.ensure_future(self.serve())
         heeding = asyncio.ensure_future(self.heed())

@@ -11,9 +11,15 @@ import numpy as np
 from colonnade.arrays import Floats
 from colonnade.conversations.blind import hidden
 from colonnade.conversations.blind import train as blind
-from colonnade.conversations.blind.check import blind_notes, check_blind, check_hidden, check_rows, check_size
 from colonnade.conversations.blind.predict import BlindScorer
 from colonnade.conversations.blind.predict import together as blind_together
+from colonnade.conversations.blind.refusals import (
+    blind_notes,
+    check_blind,
+    check_hidden,
+    check_rows,
+    check_size,
+)
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.conversation import Conversation, Space, penalty
 from colonnade.conversations.lateness import UNBOUNDED, each_ahead, lead_within, stale_within
@@ -22,23 +28,16 @@ from colonnade.conversations.linear.settings import LinearSettings, Pairs
 from colonnade.conversations.pooling import pooled_optimum
 from colonnade.conversations.predict import Holding, Scorer, SummedPart
 from colonnade.conversations.window import check_delay
-from colonnade.errors import JobError
+from colonnade.errors import JobError, suggest
 from colonnade.job import Job
 from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import DirectionName, Preset
 from colonnade.job.sections import USUAL_BATCH
+from colonnade.losses import LOSSES, USUAL
 from colonnade.models.linear import rows_of
+from colonnade.optim.estimators import ESTIMATORS, Estimator
 from colonnade.optim.steps import own_newton_step
 
-# what theta = dL/dz gives away about its row, for every loss
-THETA = {
-    "logistic": "it gives away the label and the total score of its row",
-    "softmax": "its one negative entry is the class of its row, and the scores follow from it up to a shift",
-    "smooth_hinge": "its sign gives away the label of its row, unless that is right by a margin already",
-    "squared": "it is how far the total score of its row is from the label",
-    "poisson": "it is how far the expected count of its row is from the label",
-    "gamma": "it is the relative error of its row: how far the label over what is expected is from 1",
-}
 UNDERSTANDS = frozenset(
     {"train.estimator", "train.direction", "train.reshuffle", "train.l1", "train.loss", "train.stale"}
 )
@@ -70,8 +69,17 @@ def direction_of(job: Job, preset: Preset) -> DirectionName:
     return job.train.direction or preset.direction
 
 
-def check_direction(job: Job, preset: Preset) -> None:
-    """Refuse sparse weights along a quasi-Newton direction."""
+def estimator_of(job: Job, preset: Preset) -> type[Estimator]:
+    """Return the kind of the job's gradient estimator; refuse one that there is not."""
+    name = job.train.estimator or preset.estimator
+    if name not in ESTIMATORS:
+        raise JobError(f"train.estimator: there is no {name!r}; {suggest(name, ESTIMATORS)}")
+    return ESTIMATORS[name]
+
+
+def check_choices(job: Job, preset: Preset) -> None:
+    """Refuse an estimator that there is not, and sparse weights along a quasi-Newton direction."""
+    estimator_of(job, preset)
     if job.train.l1 and direction_of(job, preset) == "lbfgs":
         raise JobError(
             f"train.l1 = {job.train.l1}: weights are set to zero one by one, and a quasi-Newton direction "
@@ -80,15 +88,15 @@ def check_direction(job: Job, preset: Preset) -> None:
 
 
 def check_backward(job: Job, preset: Preset) -> None:
-    """Refuse what cannot be done along a quasi-Newton direction, or without telling theta."""
-    check_direction(job, preset)
+    """Refuse choices that do not go together, or that cannot be made without telling theta."""
+    check_choices(job, preset)
     if job.secure.labels == "blind":
         check_blind(job, preset)
 
 
 def check_pull(job: Job, preset: Preset) -> None:
     """Refuse what cannot be done where every party pulls for itself."""
-    check_direction(job, preset)
+    check_choices(job, preset)
     parties = len(job.data.party_names)
     if job.train.labels_at is not None and not 1 <= job.train.labels_at <= parties:
         raise JobError(f"train.labels_at: {job.train.labels_at} of {parties} parties; give 1 to {parties}")
@@ -104,27 +112,27 @@ def usual_batch(job: Job, preset: Preset, rows: int) -> int:
     """The most rows of a batch, where the job does not say.
 
     A linear model needs many steps, so a pass over few rows has as many batches as one over many: about
-    400, or 100 where steps are quasi-Newton. Plain SGD with an H of every block's own takes first order's:
+    400, or 100 where steps are quasi-Newton. Noisy steps with an H of every block's own take first order's:
     what H adds there does not make up for first-order steps that are as long, and four times fewer.
     """
     pairs = job.direction.pairs or ("joint" if preset.conversation == "backward" else "hvp")
-    own = pairs in ("hvp", "batch") and (job.train.estimator or preset.estimator) == "sgd"
+    own = pairs in ("hvp", "batch") and estimator_of(job, preset).fades
     wanted = 100 if direction_of(job, preset) == "lbfgs" and not own else 400
     return max(8, min(USUAL_BATCH, rows // wanted))
 
 
 def fades(job: Job, preset: Preset) -> bool:
-    """Plain SGD has noise that only smaller steps take out, unless the job says how large they are."""
+    """Whether the estimator has noise that only smaller steps take out, and the job gives no size of them."""
     step = job.direction.step if direction_of(job, preset) == "lbfgs" else job.train.step
-    return (job.train.estimator or preset.estimator) == "sgd" and step == "auto"
+    return estimator_of(job, preset).fades and step == "auto"
 
 
 def space(job: Job, preset: Preset) -> Space:
-    """Penalties; for plain SGD, whose noise depends on it, the batch as well."""
+    """Penalties; where steps have noise that depends on it, the batch as well."""
     found = dict(penalty(job, preset))
     if direction_of(job, preset) == "plain":
         found["train.l1"] = [0.0, 1e-5, 1e-4, 1e-3]
-    if (job.train.estimator or preset.estimator) == "sgd":
+    if estimator_of(job, preset).fades:
         found["train.batch"] = [16, 64, 256]
     return found
 
@@ -233,10 +241,12 @@ def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> Linea
         check_size(facts)
     if job.secure.scores == "hidden":
         check_hidden(job, chosen.estimator, facts, pace)
-    if chosen.pairs == "hvp" and (facts.weighted or job.train.loss == "poisson"):
+    loss = LOSSES[job.train.loss or USUAL[facts.task]]
+    if chosen.pairs == "hvp" and (facts.weighted or not loss.curved_by_theta):
         raise JobError(
             "direction.pairs = 'hvp': a party without the label cannot tell the curvature from theta where "
-            "rows have weights or the loss is 'poisson'; use 'joint' or 'batch'"
+            f"rows have weights or the loss is {LOSSES.named(lambda loss: not loss.curved_by_theta)}; "
+            "use 'joint' or 'batch'"
         )
     holders = len(facts.label_holders)
     if blind or pace.schedule == "sync" or takes_turns(job, pace.ahead, holders):
@@ -265,7 +275,7 @@ def backward_notes(plan: Plan[LinearSettings]) -> list[str]:
 
 def theta_notes(plan: Plan[Any]) -> list[str]:
     """What theta in clear gives away, of the labels as they are trained on."""
-    told = THETA[plan.objective.loss]
+    told = LOSSES[plan.objective.loss].theta_tells
     if plan.privacy.mechanism == "labels":
         return [f"theta is sent to every party and tells of randomised labels, not of true ones: {told}"]
     return [f"theta is sent to every party: {told}"]

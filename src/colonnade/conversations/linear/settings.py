@@ -7,6 +7,7 @@ from typing import Literal
 from colonnade.conversations.lateness import UNBOUNDED
 from colonnade.job import Section
 from colonnade.job.presets import EstimatorName
+from colonnade.optim.estimators import ESTIMATORS, Estimator
 
 Pairs = Literal["none", "joint", "hvp", "batch", "paper"]
 
@@ -38,3 +39,8 @@ class LinearSettings(Section, frozen=True):
     reshuffle: bool
     stale_where_it_pays: bool = False
     lead: int = UNBOUNDED
+
+    @property
+    def kind(self) -> type[Estimator]:
+        """The kind of the estimator, which answers for itself."""
+        return ESTIMATORS[self.estimator]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from colonnade.conversations.linear.block import Delays
 from colonnade.conversations.linear.settings import LinearSettings
@@ -12,11 +12,14 @@ from colonnade.conversations.schedule import Schedule
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES
 from colonnade.optim.steps import Smoothness, automatic_step, own_newton_step, quasi_newton_step
+from colonnade.state import Declared
 
 
 @dataclass
 class StepSizes:
     """Computes the size of a party's next step, first-order or quasi-Newton."""
+
+    STATE = Declared(kept=("delays", "smoothness"), remade=("_settled", "_rate"))
 
     plan: Plan[LinearSettings]
     schedule: Schedule
@@ -26,15 +29,28 @@ class StepSizes:
     smoothness: Smoothness | None = None  # how steep the objective is, once it is measured
     blocks: int = 1  # how many there are that are trained
     updates_per_round: int = 1  # how many parties' updates make up one step of the whole model
+    _settled: tuple[object, ...] = ()  # what an automatic step follows from, of which little ever changes
+    _rate: float = 0.0  # that step
+    _fades: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._fades = self.plan.pace.step == "auto" and self.plan.settings.kind.fades
 
     def rate(self) -> float:
         """The first-order step for recent delays, before it fades."""
         if self.smoothness is None:
             return float(self.plan.pace.step)
-        saga = self.plan.settings.estimator == "saga"
+        settled = self.smoothness, self.delays.expected, self.window.ahead, self.updates_per_round
+        if settled != self._settled:
+            self._settled, self._rate = settled, self._automatic(self.smoothness)
+        return self._rate
+
+    def _automatic(self, smoothness: Smoothness) -> float:
+        """Return the first-order step that this smoothness and recent delays allow."""
+        remembers = self.plan.settings.kind.remembers
         numbers = LOSSES[self.plan.objective.loss].task == "regression"
         batch, rows = self.schedule.largest, self.schedule.rows
-        return automatic_step(self.smoothness, batch, rows, self.delay(), saga=saga, numbers=numbers)
+        return automatic_step(smoothness, batch, rows, self.delay(), remembers=remembers, numbers=numbers)
 
     def steepest(self) -> float:
         """The largest curvature of the objective; where none is measured, what a step by hand implies."""
@@ -52,7 +68,7 @@ class StepSizes:
 
     def faded_rate(self) -> float:
         """The first-order step of the next update, faded."""
-        return self.rate() * (self._fade() if self.plan.pace.step == "auto" else 1.0)
+        return self.rate() * (1.0 - self.progress()) if self._fades else self.rate()
 
     def faded_gamma(self) -> float:
         """The quasi-Newton step of the next update, faded.
@@ -66,12 +82,12 @@ class StepSizes:
         return self.gamma() * self._fade() ** (1 if alone else 3)
 
     def _fade(self) -> float:
-        """The part of an automatic step that is left: for plain SGD it falls to zero by the end of the run.
+        """Return the part of an automatic step that is left: for plain SGD it falls to zero over the run.
 
         With a constant step plain SGD never gets below its own noise, and where the columns explain the
         labels badly that noise can be worse than no training at all. The other estimators keep their step.
         """
-        return 1.0 - self.progress() if self.plan.settings.estimator == "sgd" else 1.0
+        return 1.0 - self.progress() if self.plan.settings.kind.fades else 1.0
 
     def delay(self) -> int:
         """The recent delay, counted in rounds in which every block is updated once.

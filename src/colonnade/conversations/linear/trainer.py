@@ -34,7 +34,7 @@ from colonnade.conversations.tickets import Tickets
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats
-from colonnade.optim.estimators import Svrg
+from colonnade.state import Declared
 
 
 @dataclass
@@ -55,6 +55,10 @@ class Trainer:
     Of `curvature` (every block its own H) and `joint` (one H over all blocks) at most one is there.
     """
 
+    STATE = Declared(
+        kept=("tally", "given"), parts=("block", "window", "steps", "tuner", "curvature", "joint")
+    )
+
     context: Context[LinearSettings]
     timetable: Timetable
     schedule: Schedule
@@ -70,15 +74,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         """Let all that rounds change be part of checkpoints."""
-        gates = self.context.gates
-        gates.keep(self, "tally", "given", "block.w", "block.estimator.memory", "window.state")
-        gates.keep(self, "steps.delays", "steps.smoothness")
-        if self.tuner is not None:
-            gates.keep(self, "tuner.v", "tuner.exchanges", "tuner.values_a_row")
-        if self.curvature is not None:
-            gates.keep(self, "curvature.state", "curvature.first_order_step")
-        if self.joint is not None:
-            gates.keep(self, "joint.state", "joint.watch")
+        self.context.gates.keep(self)
 
     # -- rounds -------------------------------------------------------------------------------------
 
@@ -228,8 +224,6 @@ class Trainer:
 
     async def remember(self, theta: Floats) -> None:
         """Hand SVRG its snapshot: theta of every row, and the mean gradient of the own block."""
-        if not isinstance(self.block.estimator, Svrg):
-            raise TypeError(f"{type(self.block.estimator).__name__} takes no snapshots")
         n = self.schedule.rows
         await self.charge_all()
         self.block.estimator.snapshot(theta, self.block.all_rows.gradient(0, n, theta) / n)

@@ -32,6 +32,7 @@ from colonnade.messages import Topic, tag_of
 from colonnade.models.linear import longest_row, rows_of
 from colonnade.net.expect import Array, floats
 from colonnade.optim.steps import Smoothness
+from colonnade.state import Declared
 
 SAMPLE = 2048
 FIRST, AGAIN = 10, 4  # power iterations from a random vector, and from the last one found
@@ -44,6 +45,8 @@ NOTHING = np.zeros(0)  # what only the evaluator knows, elsewhere
 @dataclass
 class Tuner:
     """Measures the smoothness; it keeps the vector `v` it found, so that measuring again takes few sums."""
+
+    STATE = Declared(kept=("v", "exchanges", "values_a_row"))
 
     context: Context[LinearSettings]
     sample: Rows

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 
-from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.http.door import Door
+from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.http.connections import Door
 from colonnade.deploy.settings import address
 from colonnade.net.stream.channel import cannot_listen
 

@@ -6,8 +6,8 @@
     GET  /openapi.json   the same for machines; the only one that needs no token
 
 Whoever asks shows a token, or a certificate of the authority named in the settings; requests have a size
-limit. A session with the other parties stays open behind it (`standing`). When a party goes away the service
-says so (503), or goes on without it where the job allows that, and says that too.
+limit. A session with the other parties stays open behind it (`open_session`). When a party goes away the
+service says so (503), or goes on without it where the job allows that, and says that too.
 
 An id that some party did not know when the session began is not found until the next one: POST /v1/refresh
 begins another. Which model answers changes only when an operator promotes another (`serving`).
@@ -26,14 +26,14 @@ import numpy as np
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.http.door import listen
+from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.http.connections import listen
+from colonnade.deploy.http.open_session import ANSWER_S, StandingSession, for_clients
 from colonnade.deploy.http.openapi import document
-from colonnade.deploy.http.standing import ANSWER_S, StandingSession, for_clients
-from colonnade.deploy.quotas import Quota
-from colonnade.deploy.rows import digests
+from colonnade.deploy.policy.quotas import Quota
+from colonnade.deploy.rows.rows import digests
 from colonnade.deploy.settings import Serve
-from colonnade.deploy.terms import Terms
+from colonnade.deploy.terms.terms import Terms
 from colonnade.deploy.tokens import read_token
 from colonnade.errors import CertificateError, ColonnadeError, DataError, Refused
 

@@ -1,4 +1,4 @@
-"""What a wire over a real network needs from its engine (TLS sockets, gRPC): channels, and who is there.
+"""What a wire over a real network needs from its engine (TLS sockets): channels, and who is there.
 
 An engine dials and listens. A channel is one encrypted connection whose other end has proven to own a
 certificate; bytes go in and come out in order until it breaks. Everything else (frames, reconnecting,

@@ -14,9 +14,9 @@ import re
 from typing import Protocol
 
 from colonnade.errors import CertificateError, ColonnadeError, OversizedMessage, PeerLost
+from colonnade.net.framing import Splitter, prefix
 from colonnade.net.network import Deliver
 from colonnade.net.stream.channel import Channel
-from colonnade.net.stream.framing import Splitter, prefix
 
 GREET_S = 10.0
 GREETING_LIMIT = 1024

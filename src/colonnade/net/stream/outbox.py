@@ -1,7 +1,7 @@
 """Frames that wait for one peer: they leave together, and whoever sends too much waits.
 
 Everything that is sent in one turn of the event loop, or while the line is full, is written at once, so
-that small messages share a TLS record or a gRPC message. Above the high-water mark a sender is given a
+that small messages share a TLS record. Above the high-water mark a sender is given a
 future to wait for.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
+from colonnade.net.framing import HANG_UP, prefix
 from colonnade.net.stream.channel import Channel
-from colonnade.net.stream.framing import HANG_UP, prefix
 
 HIGH_WATER = 2**20
 

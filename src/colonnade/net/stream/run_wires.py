@@ -13,10 +13,10 @@ from math import inf
 
 from colonnade.errors import ColonnadeError, MalformedMessage, OversizedMessage
 from colonnade.net.frame import Routes, unpack
+from colonnade.net.framing import stream_framing
 from colonnade.net.mailbox import OVERHEAD
 from colonnade.net.network import Deliver, Lost, Restored
 from colonnade.net.stream.channel import LATER
-from colonnade.net.stream.framing import stream_framing
 from colonnade.net.stream.wire import NetworkWire
 
 WEIGHED_EVERY = 2**20  # bytes that a peer sends between two looks at what is kept because of it

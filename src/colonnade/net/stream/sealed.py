@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from colonnade.net.stream.framing import RECORD
+from colonnade.net.framing import RECORD
 
 ROOM = 2**17
 

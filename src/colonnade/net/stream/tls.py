@@ -12,10 +12,10 @@ import tempfile
 from collections.abc import Callable
 
 from colonnade.errors import CertificateError
+from colonnade.net.framing import RECORD
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import AT_ONCE, Channel, cannot_listen
 from colonnade.net.stream.crowd import Crowd
-from colonnade.net.stream.framing import RECORD
 from colonnade.net.stream.poller import SUPPORTED, Poller
 from colonnade.net.stream.tls_channel import TlsChannel
 

@@ -13,9 +13,9 @@ import ssl
 from collections.abc import Callable
 from typing import cast
 
+from colonnade.net.framing import RECORD
 from colonnade.net.stream.channel import CLOSE_S, Receiver
 from colonnade.net.stream.crowd import Crowd
-from colonnade.net.stream.framing import RECORD
 from colonnade.net.stream.poller import SUPPORTED, Poller
 from colonnade.net.stream.sealed import Sealed
 

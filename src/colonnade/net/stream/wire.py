@@ -13,14 +13,13 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Awaitable, Mapping
-from typing import Literal
 
 from colonnade.errors import CertificateError, ColonnadeError, NetworkError, PeerLost, PeerUnreachable
+from colonnade.net.framing import stream_framing
 from colonnade.net.network import Deliver, Lost, Restored
 from colonnade.net.stream.certificates import Credentials, names_in
 from colonnade.net.stream.channel import CLOSE_S, Address, Channel, Engine
 from colonnade.net.stream.connection import PROTOCOL, Connection
-from colonnade.net.stream.framing import stream_framing
 from colonnade.net.stream.outbox import Outbox
 from colonnade.net.stream.peer_link import PeerLink
 from colonnade.net.stream.tls import TlsEngine
@@ -319,22 +318,9 @@ def _words(error: OSError) -> str:
 
 
 def network_wire(
-    transport: Literal["tls", "grpc"],
-    me: str,
-    addresses: Mapping[str, Address],
-    credentials: Credentials,
-    deadline: float,
+    me: str, addresses: Mapping[str, Address], credentials: Credentials, deadline: float
 ) -> NetworkWire:
-    """A wire over the transport that the job names. A peer that goes away has the deadline to come back."""
+    """Return a wire over TLS. A peer that goes away has the deadline to come back."""
     connect = max(deadline, CONNECT_S)  # the others may still be starting, on a busy machine
-    engine = _engine(transport, credentials)
+    engine = TlsEngine(credentials)
     return NetworkWire(me, addresses, credentials, engine, connect_s=connect, reconnect_s=deadline)
-
-
-def _engine(transport: Literal["tls", "grpc"], credentials: Credentials) -> Engine:
-    if transport == "tls":
-        return TlsEngine(credentials)
-    # gRPC starts threads of its own, so it is imported only where it is used
-    from colonnade.net.stream.grpc import GrpcEngine
-
-    return GrpcEngine(credentials)

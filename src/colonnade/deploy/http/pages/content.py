@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from colonnade.deploy import views
-from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.daemon import views
+from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http.pages.access import Session
 from colonnade.deploy.http.pages.html import Html, join, tag
 from colonnade.report.summary import NAMES

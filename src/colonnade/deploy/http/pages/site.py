@@ -12,10 +12,10 @@ from importlib.resources import files
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from colonnade.deploy import operators
-from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.daemon import operators
+from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http import monitor
-from colonnade.deploy.http.door import listen
+from colonnade.deploy.http.connections import listen
 from colonnade.deploy.http.pages import content
 from colonnade.deploy.http.pages.access import Access, Session, comes_from_here, names_this_machine, same
 from colonnade.deploy.settings import address

@@ -1,0 +1,99 @@
+"""Finds how smooth the objective of a blind run is, without telling owners anything.
+
+It is the power iteration of `linear.tune`, made in the space of rows: the label holder has one number for
+every sampled row, adds them to a shared vector (X'c), and asks for that vector's scores (X X'c). The matrix
+X X' has the eigenvalues of X'X. Owners see uniform words; the label holder sees totals, as in training.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from colonnade.arrays import Floats, Rows
+from colonnade.conversations.blind.fixed_point import Lengths, Slot, bits_for
+from colonnade.conversations.linear.tune import AGAIN, FIRST, MARGIN, SAMPLE
+from colonnade.models.linear import rows_of, squared_norms
+from colonnade.optim.steps import Smoothness
+from colonnade.state import Declared
+
+if TYPE_CHECKING:
+    from colonnade.conversations.blind.train import BlindTraining
+
+
+class BlindTuner:
+    """Measures the smoothness; the label holder keeps the vector that it found."""
+
+    STATE = Declared(kept=("v",))
+
+    def __init__(self, training: BlindTraining) -> None:
+        self.training = training
+        self.sample = training.schedule.places(0, 0, min(SAMPLE, training.schedule.rows))
+        n = len(self.sample)
+        self.v: Floats = training.context.rng(1).standard_normal(n)
+        self.v /= np.linalg.norm(self.v)
+
+    async def measure(self, lengths: Lengths, *, first: bool = False) -> None:
+        """Set the smoothness of the label holder's steps: for any weights or, later, at those of now."""
+        training, desk, n = self.training, self.training.desk, len(self.sample)
+        anywhere = first and np.isfinite(training.context.loss.smoothness)
+        bent = np.ones(n) if anywhere else await self._bent(first)
+        if desk is not None and anywhere:
+            bent = np.broadcast_to(_sampled(desk.holder.steepest, self.sample), (n,))
+        value = 0.0
+        for _ in range(FIRST if first else AGAIN):
+            value = await self._iterate(np.sqrt(bent), lengths)
+        if desk is None:
+            return
+        penalty = training.context.penalty.smoothness
+        own = float(squared_norms(training.context.train.X).max(initial=0.0))
+        steepest = float(np.max(desk.holder.steepest))
+        worst = (steepest if np.isfinite(steepest) else float(bent.max())) * (own + lengths.longest**2)
+        mean = MARGIN * value + penalty
+        desk.steps.smoothness = Smoothness(mean=mean, worst_row=max(worst + penalty, mean))
+
+    async def _bent(self, first: bool) -> Floats:
+        """The curvature of the loss at every sampled row, at the label holder."""
+        training, desk = self.training, self.training.desk
+        vectors = training.whole
+        lot = await training.verbs.open("train", [self.sample], scored=vectors.stop, added=0)
+        total = await training.verbs.scores(lot, 0, vectors)
+        if desk is None or total is None:
+            return np.ones(len(self.sample))
+        z = desk.own_scores()[self.sample]
+        if not first:
+            z = z + desk.others(self.sample, total).z
+        return desk.holder.curvature(z, self.sample)
+
+    async def _iterate(self, root: Floats, lengths: Lengths) -> float:
+        """One iteration; returns the Rayleigh quotient, at the label holder."""
+        training, desk, n = self.training, self.training.desk, len(self.sample)
+        slot, words, sent = None, None, root * self.v
+        if desk is not None:
+            bits = bits_for(lengths.longest * float(lengths.reach(sent)), lengths.bits)
+            slot = Slot(lengths, bits, desk.rng, np.zeros(()))
+            words, sent = slot.written(sent)
+            slot.settle(lengths.reach(sent) ** 2)
+        lot = await training.verbs.open("train", [self.sample], scored=1, added=1)
+        await training.verbs.flush()
+        training.verbs.clear(training.probe)
+        await training.verbs.add(lot, 0, training.probe, words)
+        total = await training.verbs.scores(lot, 0, training.probe)
+        if slot is None or total is None:
+            return 0.0
+        y = root * (slot.value(total)[:, 0] + self._own(sent))
+        value, norm = float(self.v @ y), float(np.linalg.norm(y))
+        if norm:
+            self.v = y / norm
+        return value / n
+
+    def _own(self, c: Floats) -> Floats:
+        """The own block's part of X X'c."""
+        rows = rows_of(self.training.context.train.X, self.sample)
+        n = len(self.sample)
+        return rows.scores(0, n, rows.gradient(0, n, c))
+
+
+def _sampled(steepest: Floats, sample: Rows) -> Floats:
+    return steepest if steepest.ndim == 0 else steepest[sample]

@@ -1,0 +1,172 @@
+"""An owner of columns, while trees grow: it sums what it is sent over its bins, and says who goes left."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from colonnade.arrays import Numbers
+from colonnade.conversations.boost.blind import BlindTeller, Dealer
+from colonnade.conversations.boost.clear import ClearTeller, Teller
+from colonnade.conversations.boost.long_messages import complete, send_long
+from colonnade.conversations.boost.settings import BoostSettings
+from colonnade.conversations.boost.wire import (
+    GROWN,
+    bits_of,
+    divided,
+    flags_of,
+    forest_of,
+    level_of,
+    send_outcomes,
+    tag_for,
+)
+from colonnade.conversations.context import Context
+from colonnade.conversations.evaluate import Evaluation
+from colonnade.errors import ProtocolError
+from colonnade.messages import Announce, Bins, Divide, Gradients, Grown, Histograms, Sides
+from colonnade.net.expect import PACKED, Number, expect, octets, out_of_turn, said_by, whole
+from colonnade.secure.streams import Roles
+from colonnade.state import Declared
+from colonnade.trees.bins import Flags
+from colonnade.trees.boosting import Sampling
+from colonnade.trees.frontier import Frontier
+from colonnade.trees.grow import Level
+from colonnade.trees.own_columns import OwnColumns, joined_sides
+from colonnade.trees.tree import Splits
+
+COLUMNS = 2**16  # at most
+
+
+class Owner:
+    """One owner's side of the conversation."""
+
+    STATE = Declared(kept=("trees",), parts=("own",), remade=("teller",))
+
+    def __init__(self, context: Context[BoostSettings], evaluation: Evaluation) -> None:
+        self.context, self.evaluation, self.root = context, evaluation, context.evaluator
+        plan = context.plan
+        self.parties = plan.parties
+        sampling = Sampling(plan.settings.trees, plan.seed, context.train.rows)
+        place = self.parties.index(context.me)
+        self.own = OwnColumns(context.train.X, sampling, place, context.train.columns, context.engine.sums)
+        self.trees = 0
+        self.helped: dict[str, int] = {}  # for whom this party deals words, and how many columns they have
+        self.teller: Teller = ClearTeller(self.own)
+        if plan.blind is not None and context.me in plan.blind.dealers:
+            roles = Roles(self.root, context.me, plan.blind.dealers[context.me])
+            self.teller = BlindTeller(context.net, roles, context.streams, self.own)
+
+    async def run(self) -> dict[str, Numbers]:
+        """Take part in trees until the label holder says how many are kept; returns the own splits."""
+        net, grid, plan = self.context.net, self.own.grid, self.context.plan
+        bins = grid.ordered.astype(np.uint16), grid.gaps.astype(np.uint8), grid.rises.astype(np.int32)
+        await net.send(self.root, Bins(*bins))
+        await self._introduce()
+        gates, epochs = self.context.gates, self.context.plan.pace.epochs
+        gates.keep(self)
+        gates.begin(1)
+        while True:
+            rounds, within = divmod(self.trees, plan.objective.classes or 1)
+            if not within and gates.due(rounds) and rounds < epochs:
+                await gates.reached(rounds)
+            message = await net.recv(
+                Gradients,
+                self.root,
+                tag_for(self.trees),
+                words=PACKED,
+                kept=Number(0, len(self.own.splits.column), optional=True),
+            )
+            if message.kept is not None:
+                break
+            if self.trees >= plan.pace.epochs * max(1, plan.objective.classes):
+                raise out_of_turn(self.root, message, "all trees of the job have grown")
+            await self._deal(message.deals)
+            if message.words.size:
+                rows = int(self.own.sampling.rows_of(self.trees).sum())
+                await self.grow(self.trees, await complete(net, self.root, message, rows))
+            self.trees += 1
+        splits = self.own.splits.first(message.kept)
+        await self._measure(splits)
+        if not self.context.plan.settings.additive:
+            return splits.arrays()
+        told, classes = await net.recv(Grown, self.root, -1, **GROWN), self.context.plan.objective.classes
+        with said_by(self.root):
+            forest = forest_of(told, self.own.party, classes, splits.count)
+        return {**forest.arrays(), **splits.arrays()}
+
+    async def _introduce(self) -> None:
+        """Where labels are blind, tell the dealer how many columns there are, and hear it of those helped."""
+        net, blind = self.context.net, self.context.plan.blind
+        if blind is None:
+            return
+        if net.me in blind.dealers:
+            columns = np.array([self.own.grid.columns])
+            await net.send(blind.dealers[net.me], Announce(tag_for(0), columns))
+        for client in [owner for owner, dealer in blind.dealers.items() if dealer == net.me]:
+            due = whole(1, high=COLUMNS - 1)
+            told = (await net.recv(Announce, client, tag_for(0), values=due)).values
+            self.helped[client] = int(told[0])
+
+    async def _deal(self, clients: tuple[int, ...]) -> None:
+        """Deal random words to those that this party helps, for the tree that begins."""
+        sampling, plan = self.own.sampling, self.context.plan
+        for place in clients:
+            client = self.parties[place] if 0 <= place < len(self.parties) else ""
+            if plan.blind is None or plan.blind.dealers.get(client) != self.context.me:
+                raise ProtocolError(f"{self.root} asks for words that {self.context.me} does not deal")
+            columns = len(sampling.columns_of(self.trees, place, self.helped[client]))
+            rows = int(sampling.rows_of(self.trees).sum())
+            await self.context.charge(4 * rows * columns)
+            dealer = Dealer(Roles(self.root, client, self.context.me), self.context.streams)
+            await dealer.deal(self.context.net, self.trees, columns, rows)
+
+    async def grow(self, tree: int, message: Gradients) -> None:
+        """Take part in one tree, level by level, until no node of it is open for this party."""
+        net, own = self.context.net, self.own
+        own.begin(tree)
+        with said_by(self.root):
+            await self.teller.begin(tree, message, own.sampling.rows_of(tree))
+        frontier, depth, last = Frontier(own.sampling.rows_of(tree)), 0, False
+        while not last:
+            await self.context.charge(int(frontier.summed.sum()) * own.chosen.grid.columns)
+            tag = tag_for(tree, depth)
+            sums, sent = self.teller.sums(frontier), self.evaluation.sent_bytes()
+            await send_long(net, self.root, Histograms(tag, sums, self.teller.spots(), sent))
+            divide = await net.recv(Divide, self.root, tag, **divided(frontier.open, len(self.parties)))
+            with said_by(self.root):
+                level = level_of(divide, frontier)
+            if depth >= self.context.plan.settings.trees.max_depth and level.split.any():
+                raise out_of_turn(self.root, divide, "the tree is as deep as the job allows")
+            left = await self._sides(tag, level, frontier, message.turn)
+            last, depth = level.last, depth + 1
+            if not last:
+                rows = frontier.rows
+                frontier.divide(level.split, left, level.stays)
+                self.teller.divided(level, rows, left, frontier)
+
+    async def _sides(self, tag: int, level: Level, frontier: Frontier, turn: tuple[int, ...]) -> Flags:
+        """The side of every row; tells those of the own splits to whoever grows the tree further."""
+        net, me = self.context.net, self.own.party
+        sides: list[tuple[int, Flags]] = []
+        if (level.party == me).any():
+            with said_by(self.root):
+                sides.append((me, self.own.left(level, frontier)))
+            said = Sides(tag, bits_of(sides[0][1]))
+            alone = level.last or self.context.plan.settings.additive
+            others = [] if alone else [self.parties[place] for place in turn]
+            for peer in sorted({self.root, *others} - {net.me}):
+                await send_long(net, peer, said)
+        if not level.last:
+            for party in level.others(me):
+                rows = int(frontier.counts[level.party == party].sum())
+                name, size = self.parties[party], -(-rows // 8)
+                heard = await complete(net, name, await net.recv(Sides, name, tag, left=PACKED), size)
+                expect(name, heard, {"left": octets(size)})
+                sides.append((party, flags_of(heard.left, rows)))
+        return joined_sides(sides, level, frontier)
+
+    async def _measure(self, splits: Splits) -> None:
+        """Tell the label holder which test rows go left in every own split, to measure the model with."""
+        test = self.context.test
+        if test is not None:
+            net = self.context.measuring.net
+            await send_outcomes(net, self.root, self.evaluation.next_tag(), splits, test.X)

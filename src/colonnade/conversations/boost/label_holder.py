@@ -1,0 +1,232 @@
+"""The label holder, while trees grow: it knows derivatives, finds splits in histograms, and scores leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from colonnade.arrays import Floats, Numbers, Words
+from colonnade.conversations.boost.blind import BlindReader
+from colonnade.conversations.boost.clear import ClearReader, NoReader, Reader
+from colonnade.conversations.boost.long_messages import complete, send_long
+from colonnade.conversations.boost.settings import BoostSettings
+from colonnade.conversations.boost.wire import (
+    bits_of,
+    check_constraints,
+    divide_for,
+    flags_of,
+    grid_of,
+    grown_of,
+    receive_outcomes,
+    tag_for,
+)
+from colonnade.conversations.context import Context
+from colonnade.conversations.evaluate import Evaluation, Mark, Scribe
+from colonnade.messages import Bins, Gradients, Histograms, Sides
+from colonnade.net.expect import PACKED, Number, expect, octets, said_by, whole
+from colonnade.net.expect import words as words_due
+from colonnade.secure.streams import Roles
+from colonnade.state import Declared
+from colonnade.trees.bins import Flags, Grid
+from colonnade.trees.boosting import Boosting, Sampling
+from colonnade.trees.frontier import Frontier
+from colonnade.trees.gradients import Units
+from colonnade.trees.grow import Columns, Growth, Level
+from colonnade.trees.own_columns import OwnColumns, joined_sides
+from colonnade.trees.tree import Forest, Tree
+
+NOTHING = np.zeros(0, dtype=np.uint32)
+FELLED = Level.none()  # what those hear of a root who do not take part in its tree any more
+
+
+class Holder:
+    """The label holder's side of the conversation; it owns columns, too, or none."""
+
+    STATE = Declared(kept=("splits", "sent", "number"), parts=("boosting", "own"), remade=("readers",))
+
+    def __init__(self, context: Context[BoostSettings], evaluation: Evaluation, scribe: Scribe) -> None:
+        self.context, self.evaluation, self.scribe = context, evaluation, scribe
+        plan = context.plan
+        self.parties, self.me = plan.parties, plan.parties.index(context.me)
+        y, rules = context.label_holder.y, plan.settings.trees
+        self.sampling = Sampling(rules, plan.seed, len(y))
+        self.boosting = Boosting(context.loss, y, plan.objective.classes, rules, self.sampling)
+        self.own = OwnColumns(
+            context.train.X, self.sampling, self.me, context.train.columns, context.engine.sums
+        )
+        self.grids: list[Grid] = []
+        self.splits = [0] * len(self.parties)  # how many each party has
+        self.sent: dict[str, int] = {}  # bytes, as each owner last said
+        self.number = 0  # of the next tree
+        self.readers = {party: self._reader(name) for party, name in enumerate(self.parties)}
+
+    async def run(self) -> dict[str, Numbers]:
+        """Grow all trees, tell every owner how many of its splits are kept, and measure the model."""
+        net, pace = self.context.net, self.context.plan.pace
+        told = await net.gather(
+            Bins,
+            ordered=whole(None, low=1, high=255, dtype="uint16"),
+            gaps=octets(None),
+            rises=whole(None, low=-1, high=1, dtype="int32"),
+        )
+        self.grids = [
+            self.own.grid if party == net.me else grid_of(told[party], party) for party in self.parties
+        ]
+        check_constraints(self.sampling.rules, self.grids)
+        boosting, gates = self.boosting, self.context.gates
+        gates.keep(self)
+        gates.begin(1)
+        enough = False
+        while not enough and boosting.rounds < pace.epochs:
+            for words, units in boosting.words():
+                boosting.add(*await self.grow(self.number, words, units))
+                self.number += 1
+            self._note()
+            enough = boosting.enough() or self.scribe.ending.stopped
+            if gates.due(boosting.rounds) and boosting.rounds < pace.epochs:
+                await gates.reached(boosting.rounds, ending=enough)
+        forest = boosting.finish()
+        kept = [forest.splits_of(party) for party in range(len(self.parties))]
+        for party, name in enumerate(self.parties):
+            if name != net.me:
+                await net.send(name, Gradients(tag_for(self.number), NOTHING, kept[party]))
+                if self.context.plan.settings.additive:
+                    await net.send(name, grown_of(forest.part_of(party, first=False)))
+        await self._measure(forest, kept)
+        return {**forest.arrays(), **self.own.splits.first(kept[self.me]).arrays()}
+
+    async def grow(self, number: int, words: Words, units: Units) -> tuple[Tree, Numbers]:
+        """Grow one tree with all owners; returns it, and the node in which every row ended."""
+        net, rules = self.context.net, self.context.plan.settings.trees
+        sampled = self.sampling.rows_of(number)
+        chosen = [
+            self.sampling.columns_of(number, party, grid.columns) for party, grid in enumerate(self.grids)
+        ]
+        growth = Growth(rules, Columns.of(self.grids, chosen), words, units, sampled)
+        turn, learnt = self._turn(number), words if sampled.all() else words[sampled]
+        self.own.begin(number)
+        deals = self._deals(turn)
+        for party, name in self._others(set(range(len(self.parties)))):
+            given = NOTHING
+            if party in turn:
+                bins = self.grids[party].width[chosen[party]]
+                given = self.readers[party].gradients(number, learnt, bins)
+            told = Gradients(tag_for(number), given, deals=deals.get(name, ()), turn=tuple(sorted(turn)))
+            await send_long(net, name, told)
+        while growth.open:
+            tag = tag_for(number, growth.depth)
+            level = growth.decide(await self._sums(tag, turn, words, growth), self.splits)
+            goes_on = self._goes_on(level, turn, growth)
+            for party, name in self._others(turn):
+                await net.send(name, divide_for(party, level if party in goes_on else FELLED, tag))
+            turn = goes_on
+            growth.divide(level, await self._sides(tag, level, turn, growth.frontier))
+            if growth.open:
+                for party, _ in self._others(turn):
+                    self.readers[party].divided(level, growth.frontier)
+        return growth.finish(), growth.at
+
+    def _deals(self, turn: set[int]) -> dict[str, tuple[int, ...]]:
+        """For whom every dealer deals words in a tree, where labels are blind."""
+        blind = self.context.plan.blind
+        deals: dict[str, tuple[int, ...]] = {}
+        if blind is not None:
+            for party, name in self._others(turn):
+                dealer = blind.dealers[name]
+                deals[dealer] = (*deals.get(dealer, ()), party)
+        return deals
+
+    def _reader(self, owner: str) -> Reader:
+        """This party's end of what passes between it and an owner."""
+        blind = self.context.plan.blind
+        if blind is None:
+            return ClearReader()
+        if owner not in blind.dealers:
+            return NoReader(owner)
+        return BlindReader(Roles(self.context.me, owner, blind.dealers[owner]), self.context.streams)
+
+    def _turn(self, number: int) -> set[int]:
+        """The parties that a tree may use: all or, where they take turns, one."""
+        holders = [party for party, grid in enumerate(self.grids) if grid.columns]
+        settings = self.context.plan.settings
+        if settings.additive and settings.trees.turns == "round":
+            return {holders[number // self.boosting.outputs % len(holders)]}
+        return set(holders)
+
+    def _goes_on(self, level: Level, turn: set[int], growth: Growth) -> set[int]:
+        """The parties that hear of this level: where a tree uses one party's columns, that of its root."""
+        if not self.context.plan.settings.additive or len(turn) == 1 or not level.split.any():
+            return turn
+        growth.allowed = int(level.party[0])
+        return {growth.allowed}
+
+    def _others(self, turn: set[int]) -> list[tuple[int, str]]:
+        """The places and names of these parties, but for this one."""
+        return [(party, self.parties[party]) for party in sorted(turn - {self.me})]
+
+    async def _sums(self, tag: int, turn: set[int], words: Words, growth: Growth) -> Words:
+        """The sums of every slot over all parties' bins, in the order of parties."""
+        net, frontier, found = self.context.net, growth.frontier, {}
+        if self.me in turn:
+            await self.context.charge(int(frontier.summed.sum()) * self.own.chosen.grid.columns)
+            found[self.me] = self.own.sums(words, frontier)
+        for party, name in self._others(turn):
+            message = await net.recv(
+                Histograms,
+                name,
+                tag,
+                sums=words_due(len(frontier.summed), growth.columns.bins[party]),
+                spots=PACKED,
+                sent=Number(0, 2**53),
+            )
+            self.sent[name] = message.sent
+            reader = self.readers[party]
+            with said_by(name):
+                found[party] = reader.sums(await complete(net, name, message, reader.spots))
+        absent = {
+            party: np.zeros((len(frontier.summed), bins), dtype=np.uint64)
+            for party, bins in enumerate(growth.columns.bins)
+            if party not in found
+        }
+        return np.concatenate([each for _, each in sorted({**found, **absent}.items())], axis=1)
+
+    async def _sides(self, tag: int, level: Level, turn: set[int], frontier: Frontier) -> Flags:
+        """The side of every row; those of the own splits are told to whoever sums on."""
+        net, sides = self.context.net, []
+        if (level.party == self.me).any():
+            sides.append((self.me, self.own.left(level, frontier)))
+            if not level.last:
+                for _, name in self._others(turn):
+                    await send_long(net, name, Sides(tag, bits_of(sides[0][1])))
+        for party in level.others(self.me):
+            rows = int(frontier.counts[level.party == party].sum())
+            name, size = self.parties[party], -(-rows // 8)
+            heard = await complete(net, name, await net.recv(Sides, name, tag, left=PACKED), size)
+            expect(name, heard, {"left": octets(size)})
+            sides.append((party, flags_of(heard.left, rows)))
+        return joined_sides(sides, level, frontier)
+
+    # --- measuring ----------------------------------------------------------------------------------
+
+    def _note(self) -> None:
+        """Write down the loss after a round, which costs no message."""
+        every, rounds = self.context.plan.pace.evaluate_every, self.boosting.rounds
+        if every and rounds % every == 0:
+            self._record([self.boosting.z], final=False)
+
+    def _record(self, scores: list[Floats], *, final: bool) -> None:
+        clock, boosting = self.context.net.clock, self.boosting
+        with clock.uncharged():
+            sent = self.context.net.meter.bytes() + sum(self.sent.values())
+            mark = Mark(boosting.rounds, len(boosting.trees), final)
+            self.scribe.record([boosting.shaped(z) for z in scores], 0.0, sent, clock.now(), mark)
+
+    async def _measure(self, forest: Forest, kept: list[int]) -> None:
+        """Measure the finished model, on test rows too: owners tell their sides in every split."""
+        scores, test, net = [self.boosting.z], self.context.test, self.context.measuring.net
+        if test is not None:
+            tag = self.evaluation.next_tag()
+            left = {self.me: self.own.splits.first(kept[self.me]).left(test.X)}
+            for party, name in self._others(set(range(len(self.parties)))):
+                left[party] = await receive_outcomes(net, name, tag, kept[party], test.rows)
+            scores.append(forest.scores(left, test.rows))
+        self._record(scores, final=True)

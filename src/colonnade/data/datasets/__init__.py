@@ -1,0 +1,1 @@
+"""Find, check and load the data sets that a job may name."""

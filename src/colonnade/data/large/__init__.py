@@ -1,0 +1,1 @@
+"""Read and store files that are too large to be held, a stretch of rows at a time."""

@@ -1,0 +1,1 @@
+"""Read one file, whatever its format: a RawTable of numbers, text and gaps."""

@@ -1,0 +1,351 @@
+"""Gives every party of a job its data: every column to its holder, the label to the label holders.
+
+A job says who holds what in one of two ways: one table whose columns are split over the parties, or one
+file per party. Either way the outcome is the same: a raw table per party, of the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from colonnade.arrays import Floats
+from colonnade.data.datasets.catalogue import Defaults
+from colonnade.data.datasets.loading import known_dataset, read
+from colonnade.data.large.big_file import is_large
+from colonnade.data.prepare import learn
+from colonnade.data.prepare.labels import Labels, Task, guessed_task
+from colonnade.data.prepare.party_data import PartyData, Recipe, RowLengths
+from colonnade.data.prepare.prepare import Missing
+from colonnade.data.prepare.scaling import Scale, Tails
+from colonnade.data.prepare.suspects import odd_labels
+from colonnade.data.prepare.weights import take_exposure, take_weights, training_weights
+from colonnade.data.read.dialect import Dialect
+from colonnade.data.read.formats import plain_name
+from colonnade.data.split.assign_large import Asked, deal
+from colonnade.data.split.split import (
+    Split,
+    check_holders,
+    load_party_files,
+    split_by_count,
+    split_by_name,
+    train_test_rows,
+)
+from colonnade.data.table import Column, RawTable
+from colonnade.errors import DataError, suggest
+from colonnade.job import MEMORY, SERVER, Data, memory_of
+from colonnade.job.sections import ClassWeight
+
+PartyTables = dict[str, RawTable]  # every party's raw columns, of the same rows
+
+
+@dataclass(frozen=True, eq=False)
+class Assigned:
+    """Every party's data, who holds the label, and how labels became numbers."""
+
+    dataset: str
+    parties: dict[str, PartyData]
+    label_holders: tuple[str, ...]
+    labels: Labels
+    guessed: bool = False  # what the labels are, nobody said
+    helper: str | None = None  # may hold no columns
+    large: bool = False  # columns lie prepared in files, since they do not fit the memory
+    chosen: str | None = None  # what was found out by trying, in words
+
+    def __post_init__(self) -> None:
+        widths = {party: data.columns for party, data in self.parties.items()}
+        check_holders(widths, self.label_holders[0], self.helper)
+
+
+def assign(
+    data: Data,
+    *,
+    label_holders: tuple[str, ...],
+    task: Task | None,
+    intercept: bool,
+    seed: int,
+    class_weight: ClassWeight = None,
+    gaps: bool = False,
+    tails: Callable[[Task], Tails] = lambda task: "cap",
+    helper: str | None = None,
+    fits: Callable[[RowLengths], None] = lambda rows: None,
+) -> Assigned:
+    """Read the job's files and give every party its data.
+
+    `fits` refuses rows that cannot be trained on, where they are so many that preparing them takes long.
+    `helper` may hold no columns (`check_holders`).
+    `gaps` says that the model takes columns as they are, unless the job wants them scaled or filled, and
+    `tails` what becomes of their outliers with such labels.
+    `task` None is found out from the data. `intercept` says whether one party gets a column of ones: the
+    first label holder, or the first other party where that has no columns.
+    """
+    sources = [Path(path) for path in (data.files or {"": data.train or ""}).values()]
+    if is_large(sources, memory_of(data.memory) or MEMORY, _dialect(data)):
+        if class_weight is not None:
+            raise DataError("train.class_weight: is not for data that is read in stretches; leave it out")
+        recipe = _recipe(data, None)
+        recipe = recipe.with_gaps() if gaps and as_they_are(data.scale, data.missing) else recipe
+        parties, labels = deal(data, Asked(label_holders, task, intercept, seed, recipe), tails, fits)
+        dataset = "+".join(sorted(data.files)) if data.files else plain_name(sources[0])
+        guessed = task is None and data.positive is None
+        return Assigned(dataset, parties, label_holders, labels, guessed, helper, large=True)
+    return _held_in_memory(
+        data,
+        label_holders=label_holders,
+        task=task,
+        intercept=intercept,
+        seed=seed,
+        class_weight=class_weight,
+        gaps=gaps,
+        tails=tails,
+        helper=helper,
+    )
+
+
+def _held_in_memory(
+    data: Data,
+    *,
+    label_holders: tuple[str, ...],
+    task: Task | None,
+    intercept: bool,
+    seed: int,
+    class_weight: ClassWeight,
+    gaps: bool,
+    tails: Callable[[Task], Tails],
+    helper: str | None,
+) -> Assigned:
+    """Give every party its data, where all columns fit the memory."""
+    if data.files is not None:
+        train, test = _from_party_files(data, data.files, label_holders)
+        dataset, known = "+".join(sorted(data.files)), None
+    elif data.train is not None:
+        train, test = _from_one_table(data, data.train, seed)
+        dataset, known = plain_name(Path(data.train)), known_dataset(data.train)
+    else:
+        raise DataError("data.train: name a file or a data set, or give every party its file in data.files")
+    first, defaults = label_holders[0], None if known is None else known.defaults
+    # of all rows where one file has them all: chance may put a rare class into the test rows alone
+    labels = _labels(train[first], task, data, defaults)
+    train[first] = train[first].warned(odd_labels(labels, _raw_labels(train[first])))
+    if test is None:
+        train, test = _train_test(train, data.test_fraction, seed)
+    _check_categorical(data, train)
+    y, y_test = _coded(labels, train[first]), _coded(labels, test[first])
+    recipe = replace(_recipe(data, defaults), tails=tails(labels.task))
+    if gaps and as_they_are(data.scale, data.missing) and not data.woe:
+        recipe = recipe.with_gaps()
+    weight = training_weights(train[first], labels, class_weight)
+    ones = next((party for party in (first, *train) if train[party].columns), first)
+    parties = {
+        party: PartyData(
+            party,
+            _held(train[party], party in label_holders, y, weight),
+            _held(test[party], party in label_holders, y_test, test[first].weight),
+            replace(recipe, intercept=intercept and party == ones),
+        )
+        for party in train
+    }
+    guessed = task is None and known is None and data.positive is None
+    return Assigned(dataset, parties, label_holders, labels, guessed, helper)
+
+
+def label_holders(parties: Sequence[str], active: int | list[str]) -> tuple[str, ...]:
+    """The names of the parties that hold the label: the first so many, or those that `active` names.
+
+    >>> label_holders(["bank", "shop", "post"], 2)
+    ('bank', 'shop')
+    """
+    if isinstance(active, int):
+        if not 1 <= active <= len(parties):
+            raise DataError(f"data.active: {active} of {len(parties)} parties cannot be active")
+        return tuple(parties[:active])
+    for number, name in enumerate(active):
+        if name in active[:number]:
+            raise DataError(f"data.active: {name!r} is there twice; name every party once")
+        if name not in parties:
+            raise DataError(f"data.active: there is no party {name!r}; the parties are {', '.join(parties)}")
+    if not active:
+        raise DataError("data.active: at least one party must hold the label")
+    return tuple(active)
+
+
+# --- who holds which columns ------------------------------------------------------------------------
+
+
+def _from_one_table(data: Data, source: str, seed: int) -> tuple[PartyTables, PartyTables | None]:
+    """Every party's training and test rows, from one table whose columns are split over the parties."""
+    train, test = read(
+        source,
+        data.test,
+        label=data.label,
+        id=data.id_at() or None,
+        keys=data.keys,
+        categorical=tuple(data.categorical or ()),
+        dialect=_dialect(data),
+    )
+    train, test = _weighted(train, data), None if test is None else _weighted(test, data)
+    train = _without(train, data.drop)
+    split = _split(train, data, seed)
+    return _columns(train, split), None if test is None else _columns(_without(test, data.drop), split)
+
+
+def _split(train: RawTable, data: Data, seed: int) -> Split:
+    """Who holds which columns of one table: as the job names them, or about as many each by chance."""
+    if data.columns is not None:
+        return split_by_name(train.columns, data.columns)
+    server: Split = {SERVER: ()} if data.server == "apart" else {}
+    widths = None
+    if data.train is not None and not data.woe:  # the weight of evidence of a column is one column
+        known = known_dataset(data.train)
+        recipe = _recipe(data, None if known is None else known.defaults)
+        widths = learn.widths(train, recipe.categorical, recipe.rare)
+    return server | split_by_count(train.columns, data.parties or 1, seed, widths)
+
+
+def _columns(raw: RawTable, split: Split) -> PartyTables:
+    """Every party's columns of one table."""
+    return {party: raw.select(columns) for party, columns in split.items()}
+
+
+def _without(raw: RawTable, drop: Sequence[str] | None) -> RawTable:
+    """The table without the columns to drop, all of which it must have."""
+    if not drop:
+        return raw
+    raw.positions(drop)  # an error that names a column which is not there
+    return raw.select([column for column in raw.columns if column not in set(drop)])
+
+
+def _from_party_files(
+    data: Data, files: Mapping[str, str], label_holders: tuple[str, ...]
+) -> tuple[PartyTables, PartyTables | None]:
+    """Every party's training and test rows, from one file per party."""
+    label = data.label
+    if data.id is None or label is None:
+        raise DataError("data.files: name the id column (data.id) and the label column (data.label)")
+    if data.test_files is not None and set(data.test_files) != set(files):
+        raise DataError("data.test_files: give one test file for every party of data.files")
+
+    def load(paths: Mapping[str, str], dates: dict[str, str] | None = None) -> PartyTables:
+        tables = load_party_files(
+            paths,
+            id={party: data.id_at(party) for party in paths},
+            keys=data.keys,
+            label=label,
+            label_at=label_holders,
+            categorical=tuple(data.categorical or ()),
+            dialect=replace(_dialect(data), dates=dates),
+        )
+        for party in label_holders:  # the first must have the weights, others may
+            named = {data.weight, data.exposure} - {None}
+            if party == label_holders[0] or named <= set(tables[party].columns):
+                tables[party] = _weighted(tables[party], data)
+        return _without_in_any(tables, data.drop or ())
+
+    train = load(files)
+    if data.test_files is None:
+        return train, None
+    return train, load(
+        data.test_files, {c: how for raw in train.values() for c, how in raw.reading.dates.items()}
+    )
+
+
+def _check_categorical(data: Data, tables: PartyTables) -> None:
+    """Refuse categorical columns that no party has."""
+    held = [column for raw in tables.values() for column in raw.columns]
+    for column in data.categorical or ():
+        if column not in held:
+            raise DataError(f"data.categorical: no party has a column {column!r}; {suggest(column, held)}")
+
+
+def _dialect(data: Data) -> Dialect:
+    """How the job says that its files are written."""
+    return Dialect(data.separator, data.decimal, data.thousands, data.encoding)
+
+
+def _without_in_any(tables: PartyTables, drop: Sequence[str]) -> PartyTables:
+    """The tables without the columns to drop, each of which some party must have."""
+    held = [column for raw in tables.values() for column in raw.columns]
+    for column in drop:
+        if column not in held:
+            raise DataError(f"data.drop: no party has a column {column!r}; {suggest(column, held)}")
+    return {party: _without(raw, [c for c in drop if c in raw.columns]) for party, raw in tables.items()}
+
+
+def _train_test(tables: PartyTables, fraction: float, seed: int) -> tuple[PartyTables, PartyTables]:
+    """The tables in two parts, training and test rows: the same rows at every party."""
+    rows = next(iter(tables.values())).rows
+    kept, tested = train_test_rows(rows, fraction, seed)
+    return (
+        {party: raw.take(kept) for party, raw in tables.items()},
+        {party: raw.take(tested) for party, raw in tables.items()},
+    )
+
+
+def _weighted(raw: RawTable, data: Data) -> RawTable:
+    """The table with weights and exposures apart from its features, if the job names columns of them."""
+    raw = raw if data.weight is None else take_weights(raw, data.weight)
+    return raw if data.exposure is None else take_exposure(raw, data.exposure)
+
+
+def _held(raw: RawTable, holds_label: bool, y: Floats, weight: Floats | None) -> RawTable:
+    """A party's table, with labels and weights only where it holds the label."""
+    return replace(raw, y=y if holds_label else None, weight=weight if holds_label else None)
+
+
+# --- labels and recipe ------------------------------------------------------------------------------
+
+
+def _labels(train: RawTable, task: Task | None, data: Data, defaults: Defaults | None) -> Labels:
+    """How the labels of the training rows become numbers."""
+    y = _raw_labels(train)
+    if task is None:
+        task = _task(train, data, defaults)
+    positive: Sequence[str | float] | None = data.positive
+    if positive is None and defaults is not None:
+        positive = defaults.positive
+    return Labels.fit(y, task, positive=positive, name=train.name, origin=train.origin)
+
+
+def _task(train: RawTable, data: Data, defaults: Defaults | None) -> Task:
+    """What the label is, where the job does not say."""
+    if data.positive is not None:
+        return "binary"
+    if defaults is not None:
+        return defaults.task
+    return guessed_task(_raw_labels(train), train.name)
+
+
+def _coded(labels: Labels, raw: RawTable) -> Floats:
+    """The labels of a table as numbers."""
+    return labels.transform(_raw_labels(raw), name=raw.name, origin=raw.origin)
+
+
+def _raw_labels(raw: RawTable) -> Column:
+    """The labels of a table, which must have some."""
+    if raw.y is None:
+        raise DataError(f"{plain_name(Path(raw.name))}: no label; name its column with data.label")
+    return raw.y
+
+
+def as_they_are(scale: Scale | float | None, missing: Missing | None) -> bool:
+    """Whether nobody said how columns are scaled and gaps filled."""
+    return scale in (None, "auto") and missing in (None, "auto")
+
+
+def _recipe(data: Data, defaults: Defaults | None) -> Recipe:
+    """How parties prepare their columns: as the job says, else as is best for a known data set."""
+    usual = Recipe()
+    if defaults is not None:
+        usual = Recipe(
+            defaults.scale,
+            categorical=defaults.categorical,
+            missing=defaults.missing,
+            rare=defaults.rare,
+        )
+    return Recipe(
+        scale=data.scale or ("none" if data.woe else usual.scale),
+        categorical=usual.categorical if data.categorical is None else tuple(data.categorical),
+        missing=data.missing or usual.missing,
+        rare=usual.rare if data.rare is None else data.rare,
+    )

@@ -1,0 +1,158 @@
+"""The journal of a daemon: counts and latest events since it started, and every decision on disk.
+
+A decision is something that this party or one of its operators said yes or no to: who, when, about which job
+or model, with its digest. A comparison is that of this party's ids with those of its peers: for what, with
+whom, and how many ids each brought; it is written down before the first id is compared. So is what cut a
+training off, and when it went on. All are lines of a file that only grows and in which every line vouches for
+those before it (`hash_chain.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from colonnade.deploy.books.daily_comparisons import Day, Kind, Purpose
+from colonnade.deploy.books.hash_chain import START, append, read_chain
+from colonnade.deploy.books.score_drift import ScoreMonitor
+from colonnade.shares import now
+
+DAY_S = 86_400.0
+KEPT = 20
+SHOWN = 200  # decisions that are kept in memory
+
+POLICY = "policy"
+"""Who decided, where nobody was asked."""
+
+DEADLINE = "deadline"
+"""Who decided, where an operator was asked and said nothing."""
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="decision"):
+    """One decision: what was decided by whom, about a job that was proposed or a model that is stored."""
+
+    when: str
+    what: Literal["accepted", "approved", "refused", "pinned", "promoted", "rolled back", "stopped"]
+    who: str
+    about: str
+    run: str = ""
+    proposer: str = ""
+    digest: str = ""
+    reason: str = ""
+
+    def line(self) -> str:
+        """The decision as one line of text."""
+        of = f" of {self.proposer}" if self.proposer else ""
+        reason = f": {self.reason}" if self.reason else ""
+        return f"{self.what} by {self.who}: {self.about}{of}{reason}"
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True, tag="comparison"):
+    """The ids of one entry were compared with a peer's, for training or for scores.
+
+    `commitment` stands for the peer's set of ids without showing it.
+    """
+
+    when: str
+    run: str
+    purpose: Purpose
+    entry: str
+    peer: str
+    own_ids: int
+    peer_ids: int
+    commitment: str
+
+
+class Interruption(msgspec.Struct, frozen=True, kw_only=True, tag="interruption"):
+    """A training was cut off, or has gone on after that."""
+
+    when: str
+    run: str
+    what: str
+    reason: str
+
+
+Written = Decision | Comparison | Interruption
+"""What a journal keeps for good."""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that is over: what it was, how it ended, and the losses that this party saw."""
+
+    run: str
+    about: str
+    proposer: str
+    state: str
+    reason: str
+    when: str
+    losses: list[tuple[int, float]]
+
+
+@dataclass
+class Journal:
+    """Counts of ended runs by how they ended, of bytes sent in them and of scored rows; events; decisions."""
+
+    path: Path
+    ended: Counter[str] = field(default_factory=Counter)
+    sent_bytes: int = 0
+    scored_rows: int = 0
+    scores: dict[str, ScoreMonitor] = field(default_factory=dict)
+    latest: list[str] = field(default_factory=list)
+    runs: list[Ended] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    compared: Day = field(default_factory=Day)
+    trained: dict[tuple[str, str], Comparison] = field(default_factory=dict)  # last by peer and entry
+    last: str = START  # the hash of the last line on disk
+
+    def __post_init__(self) -> None:
+        written, self.last = read_journal(self.path)
+        self.decisions = [each for each in written if isinstance(each, Decision)][-SHOWN:]
+        for each in written:
+            if isinstance(each, Comparison):
+                self._remember(each)
+
+    def note(self, text: str) -> None:
+        """Add an event to the latest, of which only the last few are kept."""
+        self.latest = [*self.latest[1 - KEPT :], text]
+
+    def end(self, run: Ended) -> None:
+        """Count a run that is over, and keep it among the last few."""
+        self.ended[run.state] += 1
+        self.runs = [*self.runs[1 - KEPT :], run]
+
+    def decide(self, decision: Decision) -> None:
+        """Write a decision down; when this returns it is on disk."""
+        self._write(decision)
+        self.decisions = [*self.decisions[1 - SHOWN :], decision]
+        self.note(decision.line())
+
+    def compare(self, comparison: Comparison) -> None:
+        """Write down that ids are about to be compared; when this returns it is on disk."""
+        self._write(comparison)
+        self._remember(comparison)
+
+    def _remember(self, comparison: Comparison) -> None:
+        """Keep what limits ask about: counts of a day, and each peer's last set of ids."""
+        if comparison.purpose == "train":
+            self.trained[comparison.peer, comparison.entry] = comparison
+        kind = Kind(
+            comparison.when, comparison.peer, comparison.entry, comparison.purpose, comparison.commitment
+        )
+        self.compared.count(kind, comparison.peer_ids, now(-DAY_S))
+
+    def interrupt(self, interruption: Interruption) -> None:
+        """Write down that a training was cut off or goes on; when this returns it is on disk."""
+        self._write(interruption)
+
+    def _write(self, written: Written) -> None:
+        self.last = append(self.path, self.last, msgspec.json.encode(written))
+
+
+def read_journal(path: Path) -> tuple[list[Written], str]:
+    """All that a journal keeps, the oldest first, and its last hash; ShareError if it was changed."""
+    records, last = read_chain(path)
+    return [msgspec.json.decode(record, type=Written) for record in records], last

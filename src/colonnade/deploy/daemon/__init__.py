@@ -1,0 +1,1 @@
+"""The daemon itself, its commands, and what its operators decide and are shown."""

@@ -1,0 +1,174 @@
+"""What a party's own commands ask its daemon, what it answers, and how both are written on its local socket.
+
+A frame is a length of four bytes and JSON. A command sends one request (`ask`); events come back, then one
+final reply. The daemon's side is `control`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, TypedDict
+
+import msgspec
+
+from colonnade.deploy.programs import scoring
+from colonnade.deploy.session.session import Event
+from colonnade.deploy.settings import Settings
+from colonnade.deploy.terms.terms import Terms
+from colonnade.errors import PeerUnreachable
+
+LIMIT = 2**28
+
+
+class TrainRequest(msgspec.Struct, tag="Train"):
+    """Propose this job and take part in it."""
+
+    terms: Terms
+    timeline: bool = False
+
+
+class FollowRequest(msgspec.Struct, tag="Follow"):
+    """Follow a training that this party has proposed to its end: the daemon was started anew meanwhile."""
+
+    run: str
+
+
+class PredictRequest(msgspec.Struct, tag="Predict"):
+    """Score these ids: one list per id column."""
+
+    model: str
+    ids: list[list[str]]
+    data: str | None = None
+
+
+class StatusRequest(msgspec.Struct, tag="Status"):
+    """Say who is there and what goes on."""
+
+
+class ProposalsRequest(msgspec.Struct, tag="Proposals"):
+    """Say which proposals wait for the operator."""
+
+
+class DecideRequest(msgspec.Struct, tag="Decide"):
+    """Approve or refuse a proposal that waits."""
+
+    number: str
+    approve: bool
+    reason: str = ""
+
+
+class PromoteRequest(msgspec.Struct, tag="Promote"):
+    """Let the name of this model stand for it; `ask_peers` whether they still have their shares."""
+
+    model: str
+    ask_peers: bool = True
+
+
+class RollbackRequest(msgspec.Struct, tag="Rollback"):
+    """Let a name stand for the model before the last promotion."""
+
+    name: str | None = None
+    ask_peers: bool = True
+
+
+class StopRequest(msgspec.Struct, tag="Stop"):
+    """End a run at all its parties."""
+
+    run: str
+
+
+class LoginRequest(msgspec.Struct, tag="Login"):
+    """Make a link that opens the daemon's page, once."""
+
+
+Request = (
+    TrainRequest | FollowRequest | PredictRequest | StatusRequest | ProposalsRequest | DecideRequest
+    | PromoteRequest | RollbackRequest | StopRequest | LoginRequest
+)  # fmt: skip
+
+
+class FinalReply(msgspec.Struct, tag="Outcome"):
+    """The end of an answer: a result, or an error and the exit code of the command."""
+
+    result: Any = None  # what JSON can hold; every request has its own
+    error: str | None = None
+    code: int = 0
+
+
+class EventReply(msgspec.Struct, tag="Heard"):
+    """Something that happened while the command waits."""
+
+    event: Event
+
+
+class Prediction(TypedDict):
+    """The answer to a PredictRequest: one row per id asked for, None where not all parties know the id."""
+
+    model: str
+    degraded: list[str]
+    rows: list[scoring.ScoredRow | None]
+
+
+class PeerStatus(TypedDict):
+    """Whether a peer is connected, since when, its version, and why it is not or cannot take part."""
+
+    up: bool
+    since: str | None
+    version: str | None
+    reason: str
+
+
+class DaemonStatus(TypedDict):
+    """The answer to a StatusRequest."""
+
+    party: str
+    version: str
+    peers: dict[str, PeerStatus]
+    runs: dict[str, str]
+    waiting: list[str]
+    latest: list[str]
+    journal: str
+
+
+async def ask(settings: Settings, request: Request) -> AsyncIterator[EventReply | FinalReply]:
+    """Send a request to this party's daemon and yield its replies: events, then the final one."""
+    reader, writer = await _connect(settings.socket, settings.name)
+    try:
+        write_frame(writer, request)
+        while True:
+            message: EventReply | FinalReply = msgspec.json.decode(
+                await read_frame(reader), type=EventReply | FinalReply
+            )
+            yield message
+            if isinstance(message, FinalReply):
+                return
+    except (EOFError, ConnectionError):
+        raise PeerUnreachable(f"the daemon of {settings.name} ended; look at its log") from None
+    finally:
+        writer.close()
+
+
+async def _connect(path: Path, name: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection with the daemon of this party; PeerUnreachable if it does not run."""
+    try:
+        return await asyncio.open_unix_connection(path)
+    except OSError:
+        raise PeerUnreachable(
+            f"the daemon of {name} does not run; start it with `colonnade party --config PARTY.toml`"
+        ) from None
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    """The content of the next frame."""
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    if size > LIMIT:
+        raise EOFError("a message that is too long")
+    return await reader.readexactly(size)
+
+
+def write_frame(writer: asyncio.StreamWriter, message: Request | EventReply | FinalReply) -> None:
+    """Write a message as one frame."""
+    content = msgspec.json.encode(message)
+    writer.write(len(content).to_bytes(4, "big") + content)

@@ -1,0 +1,1 @@
+"""A party's models and its stored shares of them: built, stored, exported, promoted to serve."""

@@ -1,0 +1,59 @@
+"""What a job may cost this party: its own limits, checked before any data is read or any memory set aside.
+
+Every limit is a setting of the party (`[limits]`), so that no proposal and no peer can move it; a refusal
+names it. What is counted over time (proposals, ids) is counted in `quotas.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+from colonnade.deploy.settings import Limits
+from colonnade.deploy.terms.contract import Contract
+from colonnade.deploy.terms.model_terms import HeadModel, OwnModel
+from colonnade.errors import Refused
+
+
+def check_limits(limits: Limits, contract: Contract, me: str, columns: int = 1) -> None:
+    """Raise Refused, naming the limit, if a job asks for more than this party is ready to do.
+
+    `columns` is how many this party has, once that is known.
+    """
+    terms = contract.terms
+    asked = {
+        "epochs": terms.train.epochs * (terms.cascade.local_steps or 1),
+        "classes": terms.train.classes or 0,
+        "deadline_s": terms.network.deadline_s,
+        "wait_s": terms.checkpoint.wait_s,
+        "parameters": _parameters(contract, me, columns),
+    }
+    for name, value in asked.items():
+        limit = getattr(limits, name)
+        if not value <= limit:  # NaN is not either
+            raise Refused(f"{name} = {value:g} is over limits.{name} = {limit:g} here")
+
+
+def _parameters(contract: Contract, me: str, columns: int) -> int:
+    """How many numbers this party would train for the job."""
+    terms = contract.terms
+    if not contract.asks_for_models:
+        features = [n for n in (terms.kernel.features, terms.kernel.block) if isinstance(n, int)]
+        return terms.scores * max(columns, *features, 0)
+    own = terms.model_of(me)
+    size = _network(own, columns, terms.width_of(me))
+    if contract.is_bare(me):
+        size += _network(terms.model.server, sum(map(terms.width_of, terms.parties)), terms.scores)
+    return size
+
+
+def _network(model: OwnModel | HeadModel, inputs: int, outputs: int) -> int:
+    """How many parameters a network has; one that is code has as many as its owner's settings say."""
+    convolutions = 0
+    if isinstance(model, OwnModel) and model.kind == "cnn" and model.shape is not None:
+        convolutions = sum(
+            9 * before * after for before, after in pairwise((model.shape[0], *model.channels))
+        )
+        inputs = math.prod(size >> len(model.channels) for size in model.shape[1:]) * model.channels[-1]
+    widths = [inputs, *(model.hidden if model.kind in ("mlp", "cnn") else ()), outputs]
+    return convolutions + sum((before + 1) * after for before, after in pairwise(widths))

@@ -1,0 +1,125 @@
+"""What a party allows: a proposal is checked here before any of the party's data is read.
+
+`leaks` says in the words of the threat model what a job gives away by construction; a party takes part only
+if its own settings accept that. A refusal names what is forbidden and what would be allowed; it says nothing
+about the party's data beyond what its catalogue offers.
+"""
+
+from __future__ import annotations
+
+from colonnade.conversations.conversation import Leak
+from colonnade.deploy.books.ledger import Ledger, Spendable
+from colonnade.deploy.models import party_models
+from colonnade.deploy.policy.cost_limits import check_limits
+from colonnade.deploy.settings import Policy, Rule, Settings
+from colonnade.deploy.terms.contract import Contract
+from colonnade.deploy.terms.terms import Scoring
+from colonnade.errors import Refused
+from colonnade.run import notes
+from colonnade.run.blind import labels_of
+
+MEANING: dict[Leak, str] = {
+    "labels": "every party can work out the label of every training row",
+    "scores": "label holders learn the others' joint score of every training row",
+    "shares": "partial scores are sent in clear (secure.sum = 'plain', or a tree that leaks)",
+    "outputs": "the first label holder sees what every party's model makes of each training row",
+    "embeddings": "every party sees what all others' models make of training rows, and the server's model",
+    "similarity": "label holders learn how alike two rows are in the others' columns",
+    "nodes": "the first label holder learns sums for bins of every column, a party which rows share a node",
+    "evidence": "the first label holder learns rows and bads of every bin, a party the bad rate of its bins",
+    "two-parties": "with two parties the total minus the own share is the other's share",
+}
+
+
+def leaks(contract: Contract) -> tuple[Leak, ...]:
+    """What the job gives away by construction."""
+    terms = contract.terms
+    return notes.leaks(
+        contract.conversation,
+        terms.privacy,
+        terms.secure.sum,
+        len(terms.parties),
+        woe=terms.prepare.woe,
+        blind=labels_of(terms, contract.conversation, len(terms.parties)) == "blind",
+    )
+
+
+def rule_for(policy: Policy, proposer: str) -> Rule:
+    """The rule for this proposer: its own, or the general one."""
+    return policy.peers.get(proposer, policy)
+
+
+def check_training(settings: Settings, proposer: str, contract: Contract) -> None:
+    """Raise Refused, with the reason, unless this party's policy allows the job."""
+    terms = contract.terms
+    policy, me = settings.policy, settings.name
+    rule = policy if proposer == me else rule_for(policy, proposer)
+    if not rule.train:
+        raise Refused(f"{proposer} may not propose training here")
+    check_limits(settings.limits, contract, me)
+    if policy.approved is not None and terms.digest() not in policy.approved:
+        raise Refused(
+            f"only approved jobs are run here; {terms.name} has digest {terms.digest()[:16]}, approved: "
+            f"{', '.join(each[:16] for each in policy.approved) or 'none'}; compare the job files"
+        )
+    if rule.algorithms is not None and terms.algorithm not in rule.algorithms:
+        raise Refused(
+            f"algorithm {terms.algorithm} is not allowed here; "
+            f"allowed: {', '.join(rule.algorithms) or 'none'}"
+        )
+    if len(terms.parties) < rule.min_parties:
+        raise Refused(f"{len(terms.parties)} parties take part, {rule.min_parties} are demanded here")
+    unaccepted = [leak for leak in leaks(contract) if leak not in rule.accept]
+    if unaccepted:
+        raise Refused(
+            f"{terms.algorithm} leaks '{unaccepted[0]}' ({MEANING[unaccepted[0]]}), which is not accepted "
+            "here; its operator would have to add it to policy.accept"
+        )
+    member = terms.parties[me]
+    check_data(settings, rule, proposer, member.data)
+    entry = settings.data[member.data]
+    if member.label and entry.label is None:
+        raise Refused(f"{member.data} has no label here")
+    for column in member.columns or ():
+        if column in policy.never:
+            raise Refused(f"column {column} is never offered here")
+        if entry.columns is not None and column not in entry.columns:
+            raise Refused(f"{member.data} offers no column {column}; offered: {', '.join(entry.columns)}")
+    check_models(settings, rule, proposer, contract)
+    if member.label and entry.label is not None:
+        Ledger(settings.state).check(policy, entry.label, Spendable.of(contract))
+
+
+def check_scoring(settings: Settings, proposer: str, terms: Scoring) -> None:
+    """Raise Refused unless the proposer may ask for these scores here."""
+    rule = rule_for(settings.policy, proposer)
+    if not rule.predict:
+        raise Refused(f"{proposer} may not ask for scores here")
+    if terms.asker != proposer:
+        raise Refused(f"{proposer} asks on behalf of {terms.asker}; only the asker itself may")
+    if len(set(terms.parties)) < rule.min_parties:
+        raise Refused(f"{len(set(terms.parties))} parties would score, {rule.min_parties} are demanded here")
+    if terms.data is not None:
+        check_data(settings, rule, proposer, terms.data)
+
+
+def check_models(settings: Settings, rule: Rule, proposer: str, contract: Contract) -> None:
+    """Raise Refused unless this party's settings name the code asked for and let this proposer use it."""
+    if not contract.asks_for_models:
+        return
+    for model in party_models.asked_of(settings.name, contract.terms).values():
+        if model.name is not None and rule.models is not None and model.name not in rule.models:
+            raise Refused(
+                f"model {model.name} may not be asked for by {proposer} here; "
+                f"allowed: {', '.join(rule.models) or 'none'}"
+            )
+        party_models.code_of(settings, model)
+
+
+def check_data(settings: Settings, rule: Rule, proposer: str, name: str) -> None:
+    """Raise Refused unless this entry of the catalogue is offered to the proposer."""
+    offered = [entry for entry in settings.data if rule.data is None or entry in rule.data]
+    if name not in offered:
+        raise Refused(
+            f"no data named {name} is offered to {proposer} here; offered: {', '.join(offered) or 'none'}"
+        )

@@ -1,0 +1,249 @@
+"""Answers peers' proposals: looks at each, accepts or refuses it, and takes part when its proposer says go.
+
+Where the policy says so the operator is asked first, and the proposer is told that it waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+
+from colonnade.deploy.books.journal import DEADLINE, POLICY, Decision
+from colonnade.deploy.models import stored_shares
+from colonnade.deploy.negotiate.approvals import Approvals, Held
+from colonnade.deploy.negotiate.proposals import ScoringWork, consider, read_proposal
+from colonnade.deploy.policy import policy
+from colonnade.deploy.policy.quotas import Quota
+from colonnade.deploy.programs import scoring, training
+from colonnade.deploy.runs.run import Run
+from colonnade.deploy.runs.runs import Runs
+from colonnade.deploy.session.session import RunSession, for_peers
+from colonnade.deploy.settings import LONGEST_APPROVAL_S
+from colonnade.deploy.terms.contract import Contract
+from colonnade.deploy.terms.terms import Proposal, Terms
+from colonnade.errors import ColonnadeError, Refused
+from colonnade.messages import Answer, Begin, Cancel, Pending, Propose
+from colonnade.net.endpoint import REASON_LIMIT
+
+log = logging.getLogger("colonnade.party")
+
+Verdict = Literal["accepted", "approved", "refused"]
+BEGIN_S = 180.0
+READING_S = 30.0  # between two words that data is still read
+WITHDRAWN = 64  # of one peer, that are remembered
+LAST_RUN = 2**32 - 1
+
+
+@dataclass
+class Answering:
+    """What peers propose to this party, and what waits for its operator."""
+
+    runs: Runs
+    approvals: Approvals = field(default_factory=Approvals)
+
+    def __post_init__(self) -> None:
+        most = self.runs.settings.limits.proposals_an_hour
+        self._proposals = Quota("proposals_an_hour", most)
+        self._told = Quota("proposals_an_hour", 2 * most)  # refusals in the log
+        self._withdrawn: dict[str, deque[int]] = {}  # by peer, before they were looked at
+
+    async def proposed(self, peer: str, message: Propose) -> None:
+        """Answer a proposal, or tell the proposer that this party's operator is asked first."""
+        await self.answer(peer, message.run, self._consider(peer, message))
+
+    async def answer(self, peer: str, run: int, considered: Awaitable[str | None]) -> str | None:
+        """Answer with the digest that is considered, or why not; returns the reason for a refusal.
+
+        While an operator is asked there is no digest yet, and no answer.
+        """
+        digest, refusal = None, None
+        reading = asyncio.create_task(self._keep_waiting(peer, run))
+        try:
+            digest = await considered
+        except ColonnadeError as error:
+            refusal = str(for_peers(error))
+            if self._told.has_room(peer):  # whoever proposes without end does not fill the log
+                self._told.take(peer)
+                log.warning("refused run %08x of %s: %s", run, peer, error)
+                self.runs.journal.note(f"refused a proposal of {peer}: {error}")
+            self.runs.journal.ended["refused"] += 1
+        except Exception:  # whatever a proposal brings about, the line and the other runs go on
+            refusal = "it failed to look at the proposal; its operator sees why"
+            log.exception("could not consider run %08x of %s", run, peer)
+            self.runs.journal.ended["refused"] += 1
+        finally:
+            reading.cancel()
+        if digest is not None or refusal is not None:
+            said = None if refusal is None else refusal[:REASON_LIMIT]
+            await self.runs.peers.send(peer, Answer(run, digest or "", said))
+        return refusal
+
+    async def _keep_waiting(self, peer: str, run: int) -> None:
+        """Tell a proposer now and then that this party still reads its data, which may be large."""
+        while True:
+            await asyncio.sleep(READING_S)
+            await self.runs.peers.send(peer, Pending(run, 0.0))
+
+    async def _consider(self, peer: str, message: Propose) -> str | None:
+        """The digest of the proposed terms if this party accepts them; raises the reason if it does not.
+
+        None if the policy leaves it to the operator: then the proposal is held.
+        """
+        self.runs.peers.check_version(peer)
+        self._proposals.take(peer)
+        self._check_room(peer)
+        proposal = read_proposal(message.terms)
+        rule = policy.rule_for(self.runs.settings.policy, peer)
+        if proposal.train is None or rule.approval == "policy":
+            return await self.accept(peer, message.run, proposal, POLICY)
+        self._check_free(message.run, peer)
+        self.approvals.check_room(peer)
+        found = await consider(self.runs.settings, self.runs.peers, peer, proposal)
+        self._check_free(message.run, peer)
+        if isinstance(found.work, Contract):
+            held = Held.of(message.run, peer, found.work, found.own_rows, rule.approval_s)
+            self.approvals.hold(held, rule.approval_s, self._unapproved)
+            log.warning("%s proposes %s: run %s waits for approval", peer, held.terms.name, held.number)
+            self.runs.journal.note(f"{held.terms.name} of {peer} waits for approval: proposal {held.number}")
+            await self.runs.peers.send(peer, Pending(held.run, rule.approval_s))
+        return None
+
+    async def accept(self, peer: str, number: int, proposal: Proposal, who: str) -> str:
+        """Look at a proposal with its data and begin to listen for its run; returns the digest of its terms.
+
+        Raises the reason if this party does not take part after all.
+        """
+        self._check_free(number, peer)
+        found = await consider(self.runs.settings, self.runs.peers, peer, proposal)
+        self._check_free(number, peer)  # another peer may have taken it while the data was read
+        self._check_room(peer)
+        run = self.runs.begin(number, peer, found.work, found.own_rows, found.minimum)
+        try:
+            self.runs.reserve(run)
+            if run.trains is not None and who == POLICY:
+                self.runs.journal.decide(self.decision("accepted", who, run.trains, run.number, peer))
+        except ColonnadeError as error:
+            await self.runs.forget(run, "refused", str(error))
+            raise
+        self._expect_begin(run, BEGIN_S)
+        log.info("accepted run %08x of %s", number, peer)
+        return run.terms.digest()
+
+    def decision(self, what: Verdict, who: str, terms: Terms, run: str, proposer: str) -> Decision:
+        """A decision about a proposed job, to be written into the journal."""
+        return Decision(
+            when=stored_shares.now(),
+            what=what,
+            who=who,
+            about=terms.name,
+            run=run,
+            proposer=proposer,
+            digest=terms.digest(),
+        )
+
+    def _unapproved(self, held: Held) -> None:
+        """Refuse a proposal whose time is up."""
+        self.runs.spawn(self.refuse(held, DEADLINE, f"its operator did not approve it before {held.until}"))
+
+    async def refuse(self, held: Held, who: str, reason: str) -> None:
+        """Refuse a proposal that was held, and write down who did."""
+        said = self.decision("refused", who, held.terms, held.number, held.proposer)
+        self.runs.journal.decide(msgspec.structs.replace(said, reason=reason))
+        self.runs.journal.ended["refused"] += 1
+        await self.runs.peers.send(held.proposer, Answer(held.run, "", reason[:REASON_LIMIT]))
+
+    def wait_longer(self, run: Run, seconds: float) -> None:
+        """Give the proposer of an accepted run its time, since an operator of somebody else is asked."""
+        if run.state == "proposed" and math.isfinite(seconds):
+            self._expect_begin(run, min(max(seconds, 0.0), LONGEST_APPROVAL_S) + BEGIN_S)
+
+    def left(self, peer: str, reason: str) -> None:
+        """Drop what a peer that went away proposed and did not begin."""
+        for held in self.approvals.drop_all(peer):
+            self.runs.journal.note(f"{held.terms.name} of {peer} waits no more: {peer} is away")
+        for run in list(self.runs.live.values()):
+            if run.proposer == peer and run.state == "proposed":
+                self.runs.spawn(self.runs.forget(run, "withdrawn", f"{peer} is away: {reason}"))
+
+    def _expect_begin(self, run: Run, seconds: float) -> None:
+        """Forget a run that is accepted here unless its proposer says go in time."""
+        if run.expires is not None:
+            run.expires.cancel()
+        run.expires = asyncio.get_running_loop().call_later(seconds, self._expire, run, seconds)
+
+    def _expire(self, run: Run, seconds: float) -> None:
+        """Forget a run that this party accepted and that its proposer never began."""
+        run.task = asyncio.ensure_future(
+            self.runs.forget(run, "expired", f"{run.proposer} never said go within {seconds:g} s")
+        )
+
+    def _check_room(self, peer: str) -> None:
+        """Raise Refused if as many runs go on or wait here as this party's settings allow."""
+        limits = self.runs.settings.limits
+        going = [run.proposer for run in self.runs.live.values()]
+        going += [held.proposer for held in self.approvals.held.values()]
+        its = going.count(peer)
+        # whoever has none may have one: others cannot fill up all the room between them
+        for name, count in (("runs", len(going) if its else 0), ("runs_of_a_peer", its)):
+            if count >= (most := getattr(limits, name)):
+                raise Refused(f"{count} runs go on or wait here, limits.{name} = {most}; try again later")
+
+    def _check_free(self, number: int, peer: str) -> None:
+        """Raise Refused unless a new run may have this number; 0 is what daemons say beside the runs."""
+        if number in self._withdrawn.get(peer, ()):
+            raise Refused(f"{peer} has withdrawn run {number:08x}")
+        taken = number in self.runs.live or number in self.approvals.held
+        if taken or number & 0xF or not 0 < number <= LAST_RUN:
+            raise Refused(f"run {number:08x} is not a free number")
+
+    async def begun(self, peer: str, message: Begin) -> None:
+        """Take part, now that the proposer says that everybody has accepted."""
+        run = self.runs.live.get(message.run)
+        if run is None or run.proposer != peer or run.state != "proposed":
+            return
+        if run.expires is not None:
+            run.expires.cancel()
+        if message.digest != run.terms.digest():
+            run.session.stop(f"{peer} says go to another job than {self.runs.settings.name} accepted")
+        run.followed.listeners.append(run.log)
+        run.task = asyncio.ensure_future(self.play_alone(run))
+
+    async def play_alone(self, run: Run) -> None:
+        """Play this party's part in a run that nobody here waits for; failures are logged and not raised."""
+        program: Callable[[RunSession], Awaitable[object]]
+        match run.work:
+            case Contract():
+                program = training.training(run.work, lambda moment: self.runs.report(run, moment))
+            case ScoringWork():
+                program = scoring.answering(run.work.share, run.work.terms)
+        try:
+            await self.runs.remember(run)
+            await self.runs.play(run, program)
+        except ColonnadeError:
+            pass  # logged and noted; there is nobody here to raise it to
+        except Exception:
+            log.exception("run %s of %s failed", run.number, run.proposer)
+
+    async def cancelled(self, peer: str, message: Cancel) -> None:
+        """Forget a proposal that was withdrawn, or end a run that a party ended."""
+        held = self.approvals.held.get(message.run)
+        if held is not None and held.proposer == peer:
+            self.approvals.drop(held.run)
+            self.runs.journal.note(f"{held.terms.name}: withdrawn by {peer}: {message.reason}")
+            return
+        run = self.runs.live.get(message.run)
+        if run is None:  # perhaps its data is being read
+            self._withdrawn.setdefault(peer, deque(maxlen=WITHDRAWN)).append(message.run)
+        elif peer not in run.session.parties:
+            return
+        elif run.state == "proposed":
+            await self.runs.forget(run, "withdrawn", f"withdrawn by {peer}: {message.reason}")
+        else:
+            self.runs.end(run, f"{peer} ended the run: {message.reason}")

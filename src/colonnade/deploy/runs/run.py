@@ -1,0 +1,137 @@
+"""One run as a daemon sees it: who proposed what, this party's part in it, and who follows it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+
+from colonnade.deploy.books.journal import Ended
+from colonnade.deploy.books.unfinished import Unfinished
+from colonnade.deploy.models.stored_shares import now
+from colonnade.deploy.negotiate.agreement import Agreement
+from colonnade.deploy.negotiate.proposals import ScoringWork
+from colonnade.deploy.session.session import Event, Playing, Tell
+from colonnade.deploy.terms.contract import Contract
+from colonnade.deploy.terms.terms import Scoring, Terms
+
+log = logging.getLogger("colonnade.party")
+
+
+@dataclass
+class Followed:
+    """What was seen of a run so far, and who is told of the rest."""
+
+    listeners: list[Tell] = field(default_factory=list)
+    latest: Event | None = None
+    losses: list[tuple[int, float]] = field(default_factory=list)
+
+    def is_news(self, event: Event) -> bool:
+        """Whether an event of training is within the run and later than all before it, or adds its loss."""
+        latest = self.latest
+        if latest is None or latest.what != event.what:
+            return 0 <= event.done <= event.total
+        adds = event.done == latest.done and latest.loss is None and event.loss is not None
+        return adds or latest.done < event.done <= event.total
+
+    def tell(self, event: Event) -> None:
+        """Keep an event, and show it to everybody who follows the run here."""
+        self.latest = event
+        if event.loss is not None:
+            self.losses.append((event.done, event.loss))
+        for listener in self.listeners:
+            listener(event)
+
+
+@dataclass
+class Run:
+    """A run that was proposed or goes on at this daemon.
+
+    `agreement` has the answers of the peers at the proposer, `expires` is the timer of a party that accepted
+    and waits for the proposer to begin, and `task` is what this daemon does for the run on its own.
+    """
+
+    proposer: str
+    work: Contract | ScoringWork
+    session: Playing
+    state: str = "proposed"
+    agreement: Agreement | None = None
+    task: asyncio.Task[None] | None = None
+    followed: Followed = field(default_factory=Followed)
+    asked_by: Tell | None = None  # at the proposer: whose command this run is
+    expires: asyncio.TimerHandle | None = None
+    overtime: asyncio.TimerHandle | None = None  # ends a run that takes longer than this party allows
+    logged: tuple[str, int] = ("", 0)  # the latest line of the log: what, and how many tenths of it
+    told: bool = False  # whether an earlier session may have told about labels
+    record: Unfinished | None = None  # what is on disk of it, where it goes on after it was cut off
+
+    @property
+    def id(self) -> int:
+        """The number of the run, the same at all its parties."""
+        return self.session.run
+
+    @property
+    def number(self) -> str:
+        """The number of the run as logs, shares and the ledger write it."""
+        return f"{self.id:08x}"
+
+    @property
+    def terms(self) -> Terms | Scoring:
+        """What was proposed."""
+        return self.work.terms
+
+    @property
+    def trains(self) -> Terms | None:
+        """The terms of a training run, None if this is a scoring session."""
+        return self.work.terms if isinstance(self.work, Contract) else None
+
+    def log(self, event: Event) -> None:
+        """Write an event to the log; of many steps every tenth part gets a line, not every step."""
+        step = event.what, event.done * 10 // max(event.total, 1)
+        if step != self.logged:
+            self.logged = step
+            log.info("run %s: %s", self.number, event_line(event))
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the run goes on once it was cut off."""
+        return self.record is not None
+
+    @property
+    def wait_s(self) -> float:
+        """How long a party that went away is waited for."""
+        return self.record.terms.checkpoint.wait_s if self.record is not None else 0.0
+
+    @property
+    def shown(self) -> str:
+        """How far the run is, as an operator is shown it."""
+        waits = self.state == "waiting" and self.followed.latest is not None
+        return self.followed.latest.what if waits and self.followed.latest else self.state
+
+    @property
+    def about(self) -> str:
+        """What the run is about, in words: the job that it trains, or the model that it scores with."""
+        if (terms := self.trains) is not None:
+            return terms.name
+        return f"scores of {self.work.share.manifest.model}" if isinstance(self.work, ScoringWork) else ""
+
+    def over(self, state: str, reason: str) -> Ended:
+        """What is kept of the run, now that it ended so."""
+        self.state = state
+        return Ended(
+            run=self.number,
+            about=self.about,
+            proposer=self.proposer,
+            state=state,
+            reason=reason,
+            when=now(),
+            losses=self.followed.losses,
+        )
+
+
+def event_line(event: Event) -> str:
+    """An event as one line of text, e.g. `training 3/10, loss 0.412345`."""
+    text = event.what
+    if event.total:
+        text += f" {event.done}/{event.total}"
+    return text if event.loss is None else f"{text}, loss {event.loss:.6f}"

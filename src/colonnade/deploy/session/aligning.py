@@ -1,0 +1,45 @@
+"""Finding the rows that all parties of a session have, if what the peers bring may be compared at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from colonnade.conversations.align import Alignment, AlignTerms, align
+from colonnade.deploy.policy.membership import Asked
+from colonnade.deploy.rows.rows import rules_of
+from colonnade.deploy.session.session import Event, RunSession
+from colonnade.job import Key
+
+
+async def common_rows(
+    session: RunSession,
+    digest: str,
+    keys: Sequence[Key],
+    asked: Asked,
+    *,
+    minimum: int = 1,
+    method: Literal["curve", "ot"] = "curve",
+) -> Alignment:
+    """The common rows of a session with this digest; raises if comparing ids would tell too much.
+
+    Fewer than `minimum` end the session.
+    """
+    ids = session.own_rows.ids
+    secrets = await session.party.join(session.align, digest)
+    found = await align(
+        session.align,
+        ids,
+        secrets,
+        AlignTerms(
+            order=bytes.fromhex(digest),
+            rules=rules_of(keys),
+            minimum=minimum,
+            commitment=session.guard.commitment(ids),
+            method=method,
+            admit=lambda rosters: session.guard.admit(asked, len(ids), rosters),
+        ),
+        progress=lambda done, total: session.tell(Event("aligning", done, total)),
+    )
+    await session.align.finish()
+    return found

@@ -1,0 +1,247 @@
+"""Reading and checking the terms of a run between companies: they become a contract, or are refused.
+
+Every daemon makes the contract by itself, from the terms that it has read or been sent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from colonnade.conversations.conversation import Conversation
+from colonnade.deploy.terms.model_terms import check_models, refuse_code
+from colonnade.deploy.terms.terms import FileData, Terms
+from colonnade.errors import JobError
+from colonnade.job import (
+    Tell,
+    for_train,
+    in_file_word,
+    job_from,
+    read_toml,
+    readable,
+    refuse_unknown,
+    untold,
+    with_defaults,
+)
+from colonnade.job.plan import Facts, Plan
+from colonnade.losses import LOSSES, Loss
+from colonnade.run.blind import as_trained
+from colonnade.run.resolve import Composition, check_tree, compose, looked_up, resolve
+
+MOST_PARTIES = 8
+LONGEST_NAME = 100
+MOST_FORMATS = 16  # of the dates in one column
+MOST_IDS = 2**40
+MOST_DIRECTIONS = 4096  # each is a copy of the outputs, or of the parameters, at somebody else's machine
+
+
+@dataclass(frozen=True)
+class Contract:
+    """Terms that were checked, and the algorithm that they ask for."""
+
+    terms: Terms
+    composition: Composition
+
+    @staticmethod
+    def of(terms: Terms) -> Contract:
+        """The contract of terms that were checked before, as those of a stored share."""
+        return Contract(terms, looked_up(as_trained(terms.job())))
+
+    @property
+    def conversation(self) -> Conversation[Any]:
+        """The record of the algorithm's conversation."""
+        return self.composition.conversation
+
+    @property
+    def loss(self) -> Loss:
+        """The loss that is trained; where the terms do not name one, that for two classes."""
+        return LOSSES[self.composition.loss("binary")]
+
+    @property
+    def asks_for_models(self) -> bool:
+        """Whether parties bring models of their own."""
+        return "model" in self.conversation.understands
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a run that was cut off goes on once all parties are there again."""
+        return self.terms.checkpoint.wait_s > 0 and self.terms.checkpoint.every != "never"
+
+    def is_bare(self, party: str) -> bool:
+        """Whether a party may come without columns: a server with the label alone, or a neutral helper."""
+        return (self.composition.has("server") and party == self.terms.server) or self.is_neutral(party)
+
+    def is_neutral(self, party: str) -> bool:
+        """Whether a party helps a blind run with random words and brings no columns, as the job says."""
+        return party == self.terms.secure.helper and self.terms.parties[party].columns == ()
+
+    @property
+    def intercept_at(self) -> str | None:
+        """Who has the column of ones: the first label holder or, if that may be bare, the first other."""
+        if not self.composition.intercept:
+            return None
+        server = self.terms.server
+        if not self.composition.has("server"):
+            return server
+        return next(party for party in sorted(self.terms.parties) if party != server)
+
+    def plan(self, party: str, columns: int, rows: int) -> Plan[Any]:
+        """The plan of the run at this party, which knows its own number of columns and nobody else's."""
+        terms = self.terms
+        facts = Facts(
+            columns={
+                name: columns if name == party else int(not self.is_neutral(name))
+                for name in sorted(terms.parties)
+            },
+            label_holders=terms.active,
+            rows=rows,
+            task=self.loss.task,
+            classes=terms.train.classes or 0,
+            weighted=terms.weighted,
+        )
+        return resolve(self.composition, facts)
+
+
+def read_terms(path: Path, tell: Tell = untold) -> Terms:
+    """The terms in a TOML file; JobError if they cannot be read or cannot work.
+
+    `tell` is told of old words for keys, and of keys that are for `colonnade run` alone.
+    """
+    plain = read_toml(path, "there is no such job file")
+    if "data" in plain and "parties" not in plain:
+        raise JobError(
+            f"{path}: this is a job for one machine; `colonnade run` runs it, and to propose it to companies "
+            "it needs a name and [parties]"
+        )
+    return terms_from(plain, str(path), tell)
+
+
+def terms_from(plain: dict[str, Any], where: str = "job", tell: Tell = untold) -> Terms:
+    """The terms in the tables of a job file; JobError if they cannot work."""
+    data = plain.get("data", {})
+    if not isinstance(data, dict):
+        raise JobError(f"{where}: data: expected a section")
+    refuse_code(plain, where)
+    tables = for_train(plain, where, tell)
+    refuse_unknown(tables.pop("data", {}), FileData, where, "data.")
+    refuse_unknown(tables, Terms, where)
+    try:
+        terms = msgspec.convert(with_defaults(tables), Terms)
+    except msgspec.ValidationError as error:
+        raise JobError(f"{where}: {in_file_word(readable(str(error), Terms))}") from error
+    check_terms(terms, where)
+    _refuse_another_model(data, terms, where)
+    return terms
+
+
+def _refuse_another_model(data: Mapping[str, Any], terms: Terms, where: str) -> None:
+    """Refuse keys for one machine where [parties] says something else, so that other rows or labels count."""
+    for key in ("weight", "exposure"):
+        if key in data and not any(getattr(member, key) for member in terms.parties.values()):
+            raise JobError(
+                f"{where}: data.{key}: between companies say {key} = true for who holds the label, under "
+                f"[parties]; its own file names the column"
+            )
+    active = data.get("active")
+    if isinstance(active, list) and sorted(active) != list(terms.active):
+        raise JobError(
+            f"{where}: data.active names {', '.join(map(str, active))}, but under [parties] the label is at "
+            f"{', '.join(terms.active)}; make them agree, or drop data.active"
+        )
+
+
+def check_terms(terms: Terms, where: str) -> Contract:
+    """The contract that the terms make; JobError if they cannot work, whoever wrote them."""
+
+    def refuse(text: str) -> None:
+        raise JobError(f"{where}: {text}")
+
+    _check_parties_and_rows(terms, refuse)
+    _check_running(terms, refuse)
+    check_models(terms.model, terms.parties, refuse)
+    job = job_from(msgspec.to_builtins(terms.job()), where)  # with all its own checks
+    contract = Contract(terms, compose(job))
+    if contract.composition.job.secure.labels == "blind" and terms.use.loss_seen_by == "all":
+        refuse("use.loss_seen_by = 'all': the exact loss tells about labels what blind labels hide; drop it")
+    _check_algorithm(contract, refuse)
+    if contract.loss.task == "multiclass" and terms.train.classes is None:
+        refuse("train.classes: say how many classes there are, every party needs to know")
+    if terms.prepare.woe and contract.loss.task != "binary":
+        refuse("data.woe: weight of evidence needs two classes; drop it, or train the logistic loss")
+    contract.composition.ahead(len(terms.active))
+    try:
+        check_tree(job, len(terms.parties))
+    except JobError as error:
+        refuse(str(error))
+    return contract
+
+
+def _check_parties_and_rows(terms: Terms, refuse: Callable[[str], None]) -> None:
+    """Refuse impossible names, parties, and ways to compare ids and to split rows."""
+    if not terms.name or not all(c.isalnum() or c in "-_." for c in terms.name) or terms.name[0] == ".":
+        refuse(f"name: {terms.name!r}; use letters, digits, '-', '_' and '.'")
+    if (length := len(terms.name.encode())) > LONGEST_NAME:
+        refuse(f"name: has {length} bytes; a folder is made of it, at most {LONGEST_NAME}")
+    if not 2 <= len(terms.parties) <= MOST_PARTIES:
+        refuse(f"parties: {len(terms.parties)} parties cannot train together, 2 to {MOST_PARTIES} can")
+    if not terms.active:
+        refuse("parties: nobody holds the label; say label = true for the party that does")
+    for key in ("weight", "exposure"):
+        saying = [party for party, member in terms.parties.items() if getattr(member, key)]
+        if saying and sorted(saying) != list(terms.active):
+            refuse(f"parties: {key} = true goes with label = true, at every party that holds it or at none")
+        if key == "exposure" and saying and not LOSSES.of_counts(terms.train.loss):
+            known = LOSSES.named(lambda loss: loss.counts)
+            refuse(f"parties: exposure = true is for counts; set train.loss = {known}, or drop it")
+    if not terms.align.keys:
+        refuse("data.keys: give at least one")
+    if not 1 <= terms.align.minimum <= MOST_IDS:
+        refuse("align.minimum: give at least 1 and at most 2^40")
+    if any(len(key.formats) > MOST_FORMATS for key in terms.align.keys):
+        refuse(f"data.keys: every value is tried with every format; give at most {MOST_FORMATS}")
+    split = terms.split
+    if not (0 < split.test < 1 and 0 <= split.validation < 1 and split.test + split.validation < 1):
+        refuse(
+            "data.test_fraction and data.validation_fraction are parts of the rows, the first above 0, the "
+            "other not below, and together below 1"
+        )
+
+
+def _check_running(terms: Terms, refuse: Callable[[str], None]) -> None:
+    """Refuse what no run between companies can do: how it ends, speaks, shows its loss, waits and asks."""
+    if terms.train.target is not None:
+        refuse("train.target: the optimum is only known where data is pooled; drop it")
+    if terms.network.broadcast != "star":
+        refuse(
+            f"network.broadcast = {terms.network.broadcast!r}: between companies everybody hears a result "
+            "from its sender, so that nobody can change it on the way; drop it"
+        )
+    if terms.privacy.mechanism not in ("none", "labels") and terms.use.loss_seen_by == "all":
+        refuse("use.loss_seen_by = 'all': the exact loss tells about labels what the noise hides; drop it")
+    if not 0 <= terms.checkpoint.wait_s < math.inf:
+        refuse(f"checkpoint.wait_s: {terms.checkpoint.wait_s:g}; give seconds, or 0 to wait for nobody")
+    if terms.cascade.directions > MOST_DIRECTIONS:
+        refuse(f"cascade.directions: {terms.cascade.directions}; at most {MOST_DIRECTIONS} between companies")
+
+
+def _check_algorithm(contract: Contract, refuse: Callable[[str], None]) -> None:
+    """Refuse an algorithm that leaves a party without a share, or cannot score as the terms say."""
+    terms, composition, name = contract.terms, contract.composition, contract.composition.preset.name
+    if composition.has("no-share"):
+        refuse(
+            f"algorithm: {name} is a comparator that keeps the whole kernel matrix at one party, and "
+            "no shares; use fdskl"
+        )
+    if composition.has("labels-everywhere") and len(terms.active) < len(terms.parties):
+        lacking = sorted(set(terms.parties) - set(terms.active))
+        refuse(
+            f"algorithm: {name} trains the blocks of label holders only; {', '.join(lacking)} would "
+            "learn nothing. Use vfb2-svrg, or give label = true where the label is known"
+        )
+    if terms.use.degraded and not contract.conversation.share.is_sum(composition.job):
+        refuse("use.degraded: only scores that are a sum over parties have a mean part each; drop it")

@@ -1,0 +1,126 @@
+"""What all parties report of a run, put together as its result: how good, at what cost, how late."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from colonnade import __version__
+from colonnade.conversations.pooling import Pooled
+from colonnade.data.split.described import with_parties
+from colonnade.job.plan import Plan
+from colonnade.models import sparse
+from colonnade.privacy.label_noise import delta_of
+from colonnade.result import Cost, Described, Moment, Privacy, Result, Staleness
+from colonnade.run.notes import leaks, notes
+from colonnade.run.party import Share
+from colonnade.run.registry import CONVERSATIONS
+from colonnade.secure import words
+
+
+@dataclass(frozen=True)
+class Source:
+    """The name of a run's data, and what is known of it before the parties prepare their columns."""
+
+    name: str
+    known: Described = field(default_factory=Described)
+
+
+def result_of(source: Source, plan: Plan[Any], shares: dict[str, Share], pooled: Pooled | None) -> Result:
+    """The result of a run, put together from all parties' shares."""
+    evaluator = shares[plan.evaluator]
+    train_loss = evaluator.metrics["train_loss"]
+    beside = {"suboptimality": train_loss - pooled.optimum} if pooled is not None else {}
+    others = {key: value for key, value in evaluator.metrics.items() if key != "train_loss"}
+    conversation = CONVERSATIONS[plan.conversation]
+    return Result(
+        algorithm=plan.algorithm,
+        dataset=source.name,
+        parties=list(plan.parties),
+        active=list(plan.label_holders),
+        world=plan.world,
+        seed=plan.seed,
+        version=__version__,
+        compiled=words.COMPILED and sparse.COMPILED,
+        step={party: share.step for party, share in shares.items()},
+        metrics={"train_loss": train_loss, **beside, **others},
+        pooled=pooled.metrics if pooled is not None else {},
+        cost=cost_of(shares, evaluator.history[-1]),
+        staleness=staleness_of(shares),
+        privacy=Privacy(
+            secure_sum="none" if "no-sum" in conversation.traits else plan.secure_sum,
+            mechanism=plan.privacy.mechanism,
+            epsilon=evaluator.epsilon,
+            delta=delta_of(plan.privacy, plan.objective.loss) if evaluator.epsilon is not None else None,
+            notes=notes(plan),
+            leaks=list(
+                leaks(
+                    conversation,
+                    plan.privacy,
+                    plan.secure_sum,
+                    len(plan.parties),
+                    blind=plan.blind is not None,
+                )
+            ),
+        ),
+        history=evaluator.history,
+        converged=evaluator.converged,
+        chosen=evaluator.chosen,
+        data=with_parties(source.known, {party: share.preparation for party, share in shares.items()}),
+    )
+
+
+def cost_of(shares: dict[str, Share], last: Moment) -> Cost:
+    """What these parties spent until the last moment of the run."""
+    traffic = {party: share.traffic for party, share in shares.items()}
+    kinds: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    for each in traffic.values():
+        kinds.update(each.bytes_by_kind)
+        refused.update(each.refused)
+    return Cost(
+        seconds=last.seconds,
+        virtual_seconds=last.virtual_seconds,
+        epochs=last.epoch,
+        rounds=last.rounds,
+        messages=sum(each.messages for each in traffic.values()),
+        bytes_sent=sum(each.bytes_sent for each in traffic.values()),
+        payload_bytes=sum(sum(each.payload_by_kind.values()) for each in traffic.values()),
+        sealed_bytes=sum(each.sealed_bytes for each in traffic.values()),
+        bytes_by_kind=dict(sorted(kinds.items())),
+        bytes_by_party={party: each.bytes_sent for party, each in traffic.items()},
+        bytes_by_pair={party: each.bytes_by_peer for party, each in traffic.items()},
+        evaluation_bytes=sum(each.evaluation_bytes for each in traffic.values()),
+        updates_by_party={party: share.updates for party, share in shares.items()},
+        launched_by_party={party: share.launched for party, share in shares.items() if share.launched},
+        refused=dict(refused),
+    )
+
+
+def staleness_of(shares: dict[str, Share]) -> Staleness:
+    """How late gradients were at these parties."""
+    delays = sum((Counter(share.delays) for share in shares.values()), Counter[int]())
+    if not delays:
+        return Staleness(mean=0.0, p95=0, max=0)
+    ages = np.array(sorted(delays))
+    counts = np.array([delays[int(age)] for age in ages])
+    at_most = np.cumsum(counts) / counts.sum()
+    each = list(shares.values())
+    return Staleness(
+        mean=float((ages * counts).sum() / counts.sum()),
+        p95=int(ages[np.searchsorted(at_most, 0.95)]),
+        max=int(ages[-1]),
+        bound=_largest(share.delay_bound for share in each),
+        tau_1=_largest(share.tau_1 for share in each),
+        tau_2=_largest(share.tau_2 for share in each),
+    )
+
+
+def _largest(values: Iterable[int | None]) -> int | None:
+    """The largest of some numbers, if all are known."""
+    known = list(values)
+    return None if None in known else max((value for value in known if value is not None), default=None)

@@ -1,0 +1,67 @@
+"""One party's part in weighing columns: join the others, converse, leave with weighed columns.
+
+It takes place before training (`conversations.woe`). What a party hears is plain data that goes into its
+recipe: from then on weight of evidence is a preparation like any other, which the party does alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from colonnade.conversations.woe import Binned, weigh_as_label_holder, weigh_as_party
+from colonnade.data.prepare.woe import Counts, Weighed, codes_of, make_bins
+from colonnade.data.table import RawTable
+from colonnade.errors import DataError
+from colonnade.job import Net, Section, Woe, World
+from colonnade.net.endpoint import Endpoint
+from colonnade.run.party import Party
+
+
+class WeighingTerms(Section, frozen=True):
+    """What all parties agree on before they weigh columns."""
+
+    label_holder: str
+    woe: Woe = Woe()
+    network: Net = Net()
+    world: World = "local"
+    seed: int = 0
+
+
+class Weighing(msgspec.Struct, frozen=True, kw_only=True):
+    """What one party has in the end, and what it sent; the label holder has everybody's counts as well."""
+
+    party: str
+    columns: list[Weighed]
+    counts: dict[str, list[Counts]] = {}
+    bytes_sent: int = 0
+    seconds: float = 0.0
+
+
+async def weigh(
+    party: Party, net: Endpoint, train: RawTable, categorical: Sequence[str], terms: WeighingTerms
+) -> Weighing:
+    """Take part in weighing to its end; returns this party's columns with their weight of evidence.
+
+    `train` are its rows to train on, whose labels are +1 and -1 at the label holder.
+    """
+    await party.join(net, terms.digest())
+    began = net.clock.now()
+    bins = make_bins(train, categorical, terms.woe)
+    own = Binned(bins, [codes_of(train, each) for each in bins])
+    if net.me == terms.label_holder:
+        if train.y is None:
+            raise DataError(f"{net.me} is to weigh columns by its label and holds none")
+        done = await weigh_as_label_holder(net, train.y.astype(float), own, terms.woe)
+    else:
+        done = await weigh_as_party(net, terms.label_holder, own, terms.woe)
+    seconds = net.clock.now() - began
+    await party.leave(net)
+    return Weighing(
+        party=net.me,
+        columns=done.columns,
+        counts=done.counts,
+        bytes_sent=sum(net.meter.bytes_by_kind().values()),
+        seconds=seconds,
+    )

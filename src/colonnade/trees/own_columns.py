@@ -1,0 +1,91 @@
+"""One party's columns while trees grow: their bins, their histograms, and the splits that fell on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from colonnade.arrays import Matrix, Words
+from colonnade.errors import MalformedMessage
+from colonnade.state import Declared
+from colonnade.trees.bins import Counts, Cuts, Flags
+from colonnade.trees.boosting import Sampling
+from colonnade.trees.frontier import Frontier
+from colonnade.trees.grow import Level
+from colonnade.trees.histogram import Adder, Histogrammer, add_columns
+from colonnade.trees.tree import OwnSplits
+
+
+class OwnColumns:
+    """What one party does with its columns, whose names are its own; `party` is its place among all.
+
+    `adder` adds up its histograms.
+    """
+
+    STATE = Declared(kept=("splits",), remade=("chosen",))
+
+    def __init__(
+        self,
+        X: Matrix,
+        sampling: Sampling,
+        party: int,
+        names: Sequence[str] = (),
+        adder: Adder = add_columns,
+    ) -> None:
+        self.party, self.sampling = party, sampling
+        self.cuts = Cuts.of(X, sampling.rules.max_bin, sampling.seed)
+        constraints = sampling.rules.monotone_constraints
+        rises = np.array([constraints.get(name, 0) for name in names], dtype=np.int64)
+        self.grid = replace(self.cuts.grid, rises=rises) if names else self.cuts.grid
+        self.all = Histogrammer(self.cuts.codes(X), self.grid, adder)
+        self.chosen = self.all
+        # a split of all numbers from all gaps has no edge above it
+        self._edges = [[*edges.tolist(), np.inf] for edges in self.cuts.edges]
+        self.splits = OwnSplits()
+
+    def begin(self, tree: int) -> Counts:
+        """Choose the columns that take part in a tree."""
+        columns = self.sampling.columns_of(tree, self.party, self.grid.columns)
+        self.chosen = self.all.take(columns)
+        return columns
+
+    def sums(self, words: Words, frontier: Frontier) -> Words:
+        """The histograms that the frontier asks for, [slots, bins]."""
+        return self.chosen.sums(words, frontier.asked)
+
+    def left(self, level: Level, frontier: Frontier) -> Flags:
+        """Which rows of the nodes that this party splits go left, node after node; notes the splits."""
+        mine = level.party == self.party
+        self._check(level, mine)
+        sides = [np.zeros(0, dtype=bool)]
+        parts = frontier.parts(frontier.rows, mine)
+        how = (each[mine].tolist() for each in (level.column, level.bin, level.gaps_left))
+        for (_, rows), column, last, gaps_left in zip(parts, *how, strict=True):
+            self.splits.add(column, self._edges[column][last], gaps_left)
+            code = self.all.codes[column].take(rows)
+            left = code <= last
+            if gaps_left and self.grid.gaps[column]:
+                left |= code == self.grid.ordered[column]
+            sides.append(left)
+        return np.concatenate(sides)
+
+    def _check(self, level: Level, mine: Flags) -> None:
+        """Refuse splits of columns or bins that are not there."""
+        column, last = level.column[mine], level.bin[mine]
+        if ((column < 0) | (column >= self.grid.columns)).any():
+            raise MalformedMessage("a split of a column that is not there")
+        if ((last < 0) | (last >= self.grid.ordered[column])).any():
+            raise MalformedMessage("a split after a bin that is not there")
+
+
+def joined_sides(sides: Sequence[tuple[int, Flags]], level: Level, frontier: Frontier) -> Flags:
+    """The side of every row of the open nodes, from what each party said of its nodes, by its place."""
+    left = np.zeros(len(frontier.rows), dtype=bool)
+    for party, flags in sides:
+        taken = 0
+        for _, part in frontier.parts(left, level.party == party):
+            part[:] = flags[taken : taken + len(part)]
+            taken += len(part)
+    return left

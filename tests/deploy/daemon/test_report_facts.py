@@ -1,0 +1,97 @@
+"""Reports of runs between daemons: each party's own, and nothing of anybody else's."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.deploy.companies import job, lay_out, settled, together
+
+from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.daemon.report_facts import party_dossier
+from colonnade.deploy.settings import read_settings
+from colonnade.errors import ShareError
+from colonnade.metrics import auc
+from colonnade.report.page import page
+
+
+def test_a_party_that_wants_it_sees_its_own_timeline_and_nobody_elses(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    telecom = tmp_path / "telecom" / "party.toml"
+    telecom.write_text("timeline = true\n" + telecom.read_text())
+
+    async def program(daemons: dict[str, Daemon]) -> None:
+        await daemons["bank"].train(job(), timeline=True)
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+
+    together(consortium, program)
+    bank, shop, telecoms = (
+        party_dossier(read_settings(tmp_path / name / "party.toml"), "repaid")
+        for name in ("bank", "shop", "telecom")
+    )
+    assert shop.timeline is None
+    assert "<h2>Timeline</h2>" not in page(shop)
+    for one, peers in ((bank, {"shop", "telecom"}), (telecoms, {"bank", "shop"})):
+        assert one.timeline is not None
+        ((name, lane),) = one.timeline.parties.items()
+        assert name == one.seen_by
+        assert {to for _, to, _ in lane.sent} == {sender for _, sender, _ in lane.received} == peers
+        assert 0 < lane.busy_seconds < lane.seconds
+        assert 0 < sum(lane.waited.values()) < lane.seconds  # alignment, before it, is not counted
+        assert set(lane.waited) <= peers
+        assert all(0 <= begin <= end <= lane.seconds for begin, end in lane.busy)
+        assert "no clocks are compared" in page(one)
+        assert "Whose message ended a wait" in page(one)
+
+
+def test_every_party_has_a_report_of_its_own(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "colonnade.party")
+    consortium = lay_out(tmp_path)
+
+    async def program(daemons: dict[str, Daemon]) -> None:
+        await daemons["bank"].train(job())
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+
+    together(consortium, program)
+    bank, shop = (
+        party_dossier(read_settings(tmp_path / name / "party.toml"), "repaid") for name in ("bank", "shop")
+    )
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", bank.made)
+    assert "Loss against traffic" in page(bank)
+    assert "sent by all parties" not in page(bank)  # it knows its own bytes
+    assert bank.scores is not None
+    assert len(bank.scores.y) == bank.result.data.rows["test"]
+    assert auc(bank.scores.z, bank.scores.y > 0) == pytest.approx(bank.result.metrics["test_auc"])
+    assert bank.result.history
+    assert bank.result.data.positive
+    assert 0 < (bank.result.data.base_rate or 0) < 1
+    assert (shop.result.data.base_rate, shop.result.converged) == (None, bank.result.converged)
+    for name, one in (("bank", bank), ("shop", shop)):  # each party's own sentences, in its log once
+        (party, sentences), *others = one.result.data.done.items()
+        assert (party, others) == (name, [])
+        assert sentences
+        for said in sentences:
+            assert said in page(one)
+            assert sum(record.getMessage().endswith(f": {said}") for record in caplog.records) >= 1
+    assert (shop.scores, shop.result.metrics, shop.result.history) == (None, {}, [])
+    assert (shop.result.data.classes, list(shop.result.cost.bytes_by_pair)) == ([], ["shop"])
+    assert [part.party for part in shop.parts] == ["shop"]
+    for one in (bank, shop):
+        text = page(one)
+        assert "as " + str(one.seen_by) + " sees it" in text
+        assert "What each party learnt" in text
+        assert "[parties]" in one.job or "parties" in one.job
+    assert "ROC curve" in page(bank)
+    assert "ROC curve" not in page(shop)
+    # nothing of the others' columns is on the page
+    theirs = {column for part in bank.parts for column in part.columns}
+    assert not any(f">{column}<" in page(shop) for column in theirs - {"(intercept)"})
+    assert np.isfinite(bank.result.cost.seconds)
+    (tmp_path / "shop" / "runs" / "books" / f"{dict(shop.facts)['model']}.json").unlink()
+    with pytest.raises(ShareError, match="books"):
+        party_dossier(read_settings(tmp_path / "shop" / "party.toml"), "repaid")
