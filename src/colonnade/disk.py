@@ -24,11 +24,11 @@ class Disk(Protocol):
         ...
 
     def read(self, path: Path) -> bytes:
-        """The content of a file; ShareError if it cannot be read."""
+        """Return the content of a file; ShareError if it cannot be read."""
         ...
 
     def names(self, folder: Path) -> list[str]:
-        """The names of a folder's files, sorted; none where there is no folder."""
+        """Return the names of a folder's files, sorted; none where there is no folder."""
         ...
 
     def remove(self, path: Path) -> None:

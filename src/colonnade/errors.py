@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """The end of a "there is no such name" sentence: the nearest name, or the first few there are."""
+    """Return the end of a "there is no such name" sentence: the nearest name, or the first few there are."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1)
     if near:

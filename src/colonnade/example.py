@@ -46,7 +46,7 @@ def write_example(folder: Path, seed: int = 0) -> tuple[Path, Path]:
 
 
 def _people(rng: np.random.Generator) -> tuple[tuple[dict[str, list[str]], dict[str, list[str]]], Floats]:
-    """The columns of bank and shop, as text, and the log-odds that a person does not repay."""
+    """Return the columns of bank and shop, as text, and the log-odds that a person does not repay."""
     age = rng.integers(19, 80, ROWS)
     income = np.exp(rng.normal(7.8, 0.5, ROWS))
     work = rng.choice(len(WORK), ROWS, p=[0.55, 0.12, 0.15, 0.1, 0.08])
@@ -88,7 +88,7 @@ def _texts(numbers: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[str
 
 
 def _with_gaps(values: list[str], part: float, rng: np.random.Generator) -> list[str]:
-    """The values with some of them missing."""
+    """Return the values with some of them missing."""
     gaps = rng.random(len(values)) < part
     return ["" if gap else value for value, gap in zip(values, gaps, strict=True)]
 

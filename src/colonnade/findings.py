@@ -50,7 +50,7 @@ def write_findings(path: Path, findings: Sequence[Finding]) -> None:
 
 
 def read_findings(path: Path) -> list[Finding]:
-    """The attacks in an audit's file; DataError if it is none."""
+    """Return the attacks in an audit's file; DataError if it is none."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=list[Finding])
     except msgspec.MsgspecError as error:

@@ -48,12 +48,12 @@ _CONTAINERS: dict[str, type] = {
 
 
 def pack(value: object) -> bytes:
-    """The bytes of a value."""
+    """Return the bytes of a value."""
     return msgspec.msgpack.encode(_down(value))
 
 
 def unpack(content: bytes) -> Any:
-    """The value that some bytes are; CheckpointError if they are none."""
+    """Return the value that some bytes are; CheckpointError if they are none."""
     try:
         return _up(msgspec.msgpack.decode(content))
     except (msgspec.DecodeError, LookupError, TypeError, ValueError, AttributeError, ImportError) as error:
@@ -61,7 +61,7 @@ def unpack(content: bytes) -> Any:
 
 
 def fill(old: Any, new: Any) -> Any:
-    """The new value, written into the old record where both are records of one kind.
+    """Return the new value, written into the old record where both are records of one kind.
 
     Others may hold the record; an array or a container is replaced, as nothing tells who shares it.
     """
@@ -82,7 +82,7 @@ def fill(old: Any, new: Any) -> Any:
 
 
 def _names(kind: type) -> tuple[str, ...]:
-    """The fields of a record's kind."""
+    """Return the fields of a record's kind."""
     if is_dataclass(kind):
         return tuple(field.name for field in fields(kind))
     names: tuple[str, ...] = getattr(kind, "__struct_fields__", getattr(kind, "_fields", ()))
@@ -90,7 +90,7 @@ def _names(kind: type) -> tuple[str, ...]:
 
 
 def _down(value: object) -> Any:
-    """A value in what msgpack has."""
+    """Return a value in what msgpack has."""
     match value:
         case np.ndarray():
             # as it lies in memory: sums of the same numbers in another order would round otherwise
@@ -127,7 +127,7 @@ def _down(value: object) -> Any:
 
 
 def _up(value: Any) -> Any:
-    """The value again."""
+    """Return the value again."""
     if not isinstance(value, list):
         return value
     kind, *rest = value
@@ -159,7 +159,7 @@ def _up(value: Any) -> Any:
 
 
 def _record(named: str, values: list[Any]) -> Any:
-    """A record of this package with these values of its fields."""
+    """Return a record of this package with these values of its fields."""
     module, _, name = named.partition(":")
     if not module.startswith(_PACKAGE):
         raise ValueError(f"{named} is no record of this package")

@@ -60,7 +60,7 @@ class Records:
                 self.disk.remove(path)
 
     def gates(self) -> list[tuple[int, int]]:
-        """The gates whose state is whole, each with its session.
+        """Return the gates whose state is whole, each with its session.
 
         CheckpointError if a file belongs to another job or to other data.
         """
@@ -72,7 +72,7 @@ class Records:
         return found
 
     def read(self, gate: int) -> Any:
-        """The state at a gate."""
+        """Return the state at a gate."""
         content = self.disk.read(self.folder / f"{gate:012d}{_SUFFIX}")
         return unpack(content.split(b"\n", 2)[2])
 
@@ -81,7 +81,8 @@ class Records:
         self._store(self.folder / f"{name}{_NOTE}", 0, 0, body)
 
     def noted(self, name: str) -> bytes | None:
-        """What was stored under this name; CheckpointError if it is damaged, or another job's or data's."""
+        """Return what was stored under this name; CheckpointError if it is damaged, or another job's or
+        data's."""
         path = self.folder / f"{name}{_NOTE}"
         if path.name not in self.disk.names(self.folder):
             return None
@@ -117,7 +118,8 @@ class Records:
         return {int(name.removesuffix(_SUFFIX)): self.folder / name for name in names if name[0].isdigit()}
 
     def _header(self, path: Path) -> Header | None:
-        """What a file says of itself; None if it is not whole, CheckpointError if it is of another run."""
+        """Return what a file says of itself; None if it is not whole, CheckpointError if it is of another
+        run."""
         try:
             content = self.disk.read(path)
         except ShareError:

@@ -29,7 +29,7 @@ class Regularizer(Protocol):
     def gradient(self, w: Floats) -> Floats: ...
 
     def curvature(self, w: Floats) -> Floats | float:
-        """The second derivative, coordinate by coordinate."""
+        """Return the second derivative, coordinate by coordinate."""
         ...
 
 
@@ -87,14 +87,14 @@ class Penalty:
         return self.l2 * self.regularizer.smoothness
 
     def value(self, w: Floats) -> float:
-        """The penalty of these weights."""
+        """Return the penalty of these weights."""
         if self.free:
             w = np.delete(w, self.free, axis=0)
         smooth = self.l2 * self.regularizer.value(w)
         return smooth + self.l1 * float(np.abs(w).sum()) if self.l1 else smooth
 
     def gradient(self, w: Floats, times: int = 1) -> Floats:
-        """The gradient of the smooth part, so many times."""
+        """Return the gradient of the smooth part, so many times."""
         gradient: Floats = (times * self.l2) * self.regularizer.gradient(w)
         return self._without_free(gradient) if self.free else gradient
 
@@ -113,7 +113,7 @@ class Penalty:
             w -= step * self.gradient(w)
 
     def bend(self, w: Floats, s: Floats) -> Floats:
-        """The second derivative of the smooth part at w, times s."""
+        """Return the second derivative of the smooth part at w, times s."""
         bent: Floats = self.l2 * self.regularizer.curvature(w) * s
         return self._without_free(bent) if self.free else bent
 

@@ -115,7 +115,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_result(path: Path) -> Result:
-    """The result that `Result.write` stored; DataError where there is none."""
+    """Return the result that `Result.write` stored; DataError where there is none."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Result)
     except FileNotFoundError:

@@ -64,7 +64,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         draft.replace(path)
 
     def json(self) -> bytes:
-        """The search as JSON, with what follows from its trials."""
+        """Return the search as JSON, with what follows from its trials."""
         best = self.best
         plain = {
             **msgspec.to_builtins(self),

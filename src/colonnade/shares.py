@@ -59,12 +59,12 @@ M = TypeVar("M", bound=ShareManifest)
 
 
 def versions() -> dict[str, str]:
-    """The versions of what writes a share."""
+    """Return the versions of what writes a share."""
     return {"colonnade": __version__, "python": platform.python_version(), "numpy": np.__version__}
 
 
 def now(later_s: float = 0.0) -> str:
-    """The time in UTC, or that in so many seconds, as ISO text to the second."""
+    """Return the time in UTC, or that in so many seconds, as ISO text to the second."""
     return (datetime.now(UTC) + timedelta(seconds=later_s)).isoformat(timespec="seconds")
 
 
@@ -119,7 +119,7 @@ class Draft:
 
 
 def read_manifest(path: Path, kind: type[M]) -> M:
-    """The manifest in a file; ShareError if it cannot be read or has another format."""
+    """Return the manifest in a file; ShareError if it cannot be read or has another format."""
     try:
         plain = msgspec.json.decode(path.read_bytes())
         stored = plain.get("format") if isinstance(plain, dict) else None
@@ -133,7 +133,7 @@ def read_manifest(path: Path, kind: type[M]) -> M:
 
 
 def read_arrays(folder: Path, manifest: ShareManifest) -> Arrays:
-    """The arrays of a share; ShareError if the file is not the one that its manifest describes."""
+    """Return the arrays of a share; ShareError if the file is not the one that its manifest describes."""
     path = folder / WEIGHTS
     try:
         content = path.read_bytes()
@@ -146,7 +146,8 @@ def read_arrays(folder: Path, manifest: ShareManifest) -> Arrays:
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """A SHA-256 over the files of a model that is code: a share's parameters mean nothing to other code."""
+    """Return a SHA-256 over the files of a model that is code: a share's parameters mean nothing to other
+    code."""
     digest = hashlib.sha256()
     for file in files:
         digest.update(hashlib.sha256(file.read_bytes()).digest())

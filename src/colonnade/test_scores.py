@@ -58,7 +58,7 @@ class TestScores:
 
     @staticmethod
     def read(path: Path) -> TestScores:
-        """The scores in a file that `write` wrote; DataError if it is none."""
+        """Return the scores in a file that `write` wrote; DataError if it is none."""
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.reader(file))
         head = rows[0] if rows else []

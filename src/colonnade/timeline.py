@@ -46,7 +46,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_timeline(path: Path) -> Timeline:
-    """The timeline that `Timeline.write` stored; DataError if the file is none."""
+    """Return the timeline that `Timeline.write` stored; DataError if the file is none."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Timeline)
     except msgspec.MsgspecError as error:

@@ -76,7 +76,7 @@ def audit_run(
     tell: Tell = lambda words: None,
     attacks: tuple[Attack, ...] = ATTACKS,
 ) -> Audited:
-    """The same for a run that is ready to be launched in this process."""
+    """Return the same for a run that is ready to be launched in this process."""
     order = order.ready()
     auditor = Auditor(job, source, order, attacks, tell)
     done, cases = auditor.cases()
@@ -131,7 +131,7 @@ class Auditor:
         return done, found
 
     def _again(self, party: str, model: Model) -> Transcript:
-        """What a party hears if it runs the job with another model of its own."""
+        """Return what a party hears if it runs the job with another model of its own."""
         heard = Transcript(party)
         models = {**self.order.models, party: GivenModels(model, None)}
         order = _listening(replace(self.order, models=models), {party: heard})
@@ -190,7 +190,7 @@ class Auditor:
 
 
 def _listening(order: Launch, transcripts: dict[str, Transcript]) -> Launch:
-    """The run with everything written down that these parties say, hear and sum."""
+    """Return the run with everything written down that these parties say, hear and sum."""
 
     def tap(party: str, wire: Wire) -> Wire:
         return transcripts[party].tap(party, wire) if party in transcripts else wire
@@ -202,7 +202,7 @@ def _listening(order: Launch, transcripts: dict[str, Transcript]) -> Launch:
 
 
 def _with_coins(order: Launch, coins: Rows, rng: np.random.Generator) -> tuple[Launch, Floats]:
-    """The run with the labels of some rows drawn by coin, and the labels it is trained on."""
+    """Return the run with the labels of some rows drawn by coin, and the labels it is trained on."""
     drawn = rng.choice([-1.0, 1.0], size=len(coins))
     data: dict[str, Any] = dict(order.data)
     labels: Floats = np.zeros(0)

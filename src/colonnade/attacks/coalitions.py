@@ -38,7 +38,7 @@ class MessageGraph:
 
 
 def tree_graph(pair: TreePair) -> MessageGraph:
-    """The messages of the papers' sum: v + delta along the first tree, delta along the second."""
+    """Return the messages of the papers' sum: v + delta along the first tree, delta along the second."""
     q = pair.q
     receives: list[list[Form]] = [[] for _ in range(q)]
     for hop in pair.hops:
@@ -50,15 +50,15 @@ def tree_graph(pair: TreePair) -> MessageGraph:
 
 
 def plain_graph(q: int, root: int = 0) -> MessageGraph:
-    """The messages of a plain sum: everybody sends its value to the root in clear."""
+    """Return the messages of a plain sum: everybody sends its value to the root in clear."""
     sent: tuple[Form, ...] = tuple({i: 1} for i in range(q) if i != root)
     receives = tuple(sent if i == root else () for i in range(q))
     return MessageGraph(q, root, tuple(frozenset({i}) for i in range(q)), receives)
 
 
 def masked_graph(q: int, root: int = 0, neighbours: int | None = None) -> MessageGraph:
-    """The messages of a masked sum: everybody sends its value to the root, plus a mask that it shares with
-    each higher party, minus one for each lower party.
+    """Return the messages of a masked sum: everybody sends its value to the root, plus a mask that it shares
+    with each higher party, minus one for each lower party.
 
     With `neighbours`, parties stand on a circle in the order of their numbers and mask with the nearest.
     """
@@ -75,7 +75,7 @@ def masked_graph(q: int, root: int = 0, neighbours: int | None = None) -> Messag
 
 
 def derives(graph: MessageGraph, coalition: Iterable[int]) -> list[Form]:
-    """A basis of everything the coalition can work out about the values of the parties outside it.
+    """Return a basis of everything the coalition can work out about the values of the parties outside it.
 
     >>> derives(plain_graph(3), {0})
     [{1: 1}, {2: 1}]
@@ -99,7 +99,7 @@ def derives(graph: MessageGraph, coalition: Iterable[int]) -> list[Form]:
 
 
 def leaks(graph: MessageGraph, coalition: Iterable[int]) -> bool:
-    """True if the coalition learns more than an ideal sum would tell it.
+    """Return whether the coalition learns more than an ideal sum would tell it.
 
     >>> leaks(plain_graph(3), {0}), leaks(masked_graph(3), {0})
     (True, False)
@@ -111,12 +111,12 @@ def leaks(graph: MessageGraph, coalition: Iterable[int]) -> bool:
 
 
 def exposes(graph: MessageGraph, coalition: Iterable[int]) -> bool:
-    """True if the coalition learns the value of one party outside it, be it from the total alone."""
+    """Return whether the coalition learns the value of one party outside it, be it from the total alone."""
     return any(len(form) == 1 for form in derives(graph, coalition))
 
 
 def smallest_leaking_coalition(graph: MessageGraph, upto: int | None = None) -> frozenset[int] | None:
-    """A smallest coalition that learns more than an ideal sum would tell it; None if there is none.
+    """Return a smallest coalition that learns more than an ideal sum would tell it; None if there is none.
 
     >>> smallest_leaking_coalition(plain_graph(4))
     frozenset({0})
@@ -127,7 +127,7 @@ def smallest_leaking_coalition(graph: MessageGraph, upto: int | None = None) -> 
 
 
 def smallest_exposing_coalition(graph: MessageGraph, upto: int | None = None) -> frozenset[int] | None:
-    """A smallest coalition that learns the value of a single party outside it. Even an ideal sum has
+    """Return a smallest coalition that learns the value of a single party outside it. Even an ideal sum has
     one: everybody but one party, the root included.
 
     >>> sorted(smallest_exposing_coalition(masked_graph(4)))
@@ -176,7 +176,7 @@ def _smallest(
 
 
 def _echelon(forms: Iterable[Form]) -> dict[int, Form]:
-    """A basis of the span of the forms, by the leading (highest) unknown of each row."""
+    """Return a basis of the span of the forms, by the leading (highest) unknown of each row."""
     rows: dict[int, Form] = {}
     for form in forms:
         row = form
@@ -190,7 +190,7 @@ def _echelon(forms: Iterable[Form]) -> dict[int, Form]:
 
 
 def _eliminate(row: Form, pivot: Form, unknown: int) -> Form:
-    """A multiple of `row` plus a multiple of `pivot` in which the unknown is gone."""
+    """Return a multiple of `row` plus a multiple of `pivot` in which the unknown is gone."""
     a, b = pivot[unknown], row[unknown]
     mixed = {k: a * row.get(k, 0) - b * pivot.get(k, 0) for k in row.keys() | pivot.keys()}
     left = {k: c for k, c in mixed.items() if c}

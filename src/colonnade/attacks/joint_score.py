@@ -22,12 +22,13 @@ from colonnade.messages import Announce, Topic, topic_of
 
 
 def columns_from_rounds(case: Case) -> Columns:
-    """The guess of a dominator, from the sums of its rounds (`backward`)."""
+    """Return the guess of a dominator, from the sums of its rounds (`backward`)."""
     return _of_others(case, _last_totals(case, lambda number: rows_of_round(case, number)))
 
 
 def columns_from_pulls(case: Case) -> Columns:
-    """The guess of a party that pulls for itself: its rounds begin at a place of their own (`pull`)."""
+    """Return the guess of a party that pulls for itself: its rounds begin at a place of their own
+    (`pull`)."""
     holders, pace = case.plan.label_holders, case.plan.pace
     first = holders.index(case.party) * -(-case.rows // pace.batch) // len(holders)
     offset = 0 if pace.schedule == "sync" else first
@@ -35,12 +36,13 @@ def columns_from_pulls(case: Case) -> Columns:
 
 
 def columns_from_directions(case: Case) -> Columns:
-    """The guess of the evaluator, which adds up the steps along all directions (`full`)."""
+    """Return the guess of the evaluator, which adds up the steps along all directions (`full`)."""
     return _of_others(case, _along_directions(case))
 
 
 def _of_others(case: Case, z: Floats) -> Columns:
-    """The others' joint score of every row whose total this party was told, as a guess of each column."""
+    """Return the others' joint score of every row whose total this party was told, as a guess of each
+    column."""
     rows = np.flatnonzero(~np.isnan(z))
     own = np.asarray(case.own.X @ np.asarray(case.share.weights["w"]))
     rest: Floats = (z - own)[rows][:, None]
@@ -48,7 +50,7 @@ def _of_others(case: Case, z: Floats) -> Columns:
 
 
 def _last_totals(case: Case, rows_of: Callable[[int], Rows]) -> Floats:
-    """The last total of every row, from the sums of rounds; not a number where there was none."""
+    """Return the last total of every row, from the sums of rounds; not a number where there was none."""
     z = np.full(case.rows, np.nan)
     for tag, total in case.transcript.totals:
         if topic_of(tag) == Topic.TRAIN:  # whose tags are numbers of rounds
@@ -58,7 +60,8 @@ def _last_totals(case: Case, rows_of: Callable[[int], Rows]) -> Floats:
 
 
 def _along_directions(case: Case) -> Floats:
-    """The scores at the end, from those of every direction and how far this party said to go along it."""
+    """Return the scores at the end, from those of every direction and how far this party said to go along
+    it."""
     steps = {
         message.tag: message.values[0]
         for _, message in case.transcript.said

@@ -31,7 +31,7 @@ Vectors = list[list[int]]
 
 
 def columns_from_exact_totals(case: Case) -> Unnamed:
-    """The shortest vectors of the lattice that measurements span, as columns of all rows."""
+    """Return the shortest vectors of the lattice that measurements span, as columns of all rows."""
     others = sum(width for party, width in case.widths.items() if party != case.party)
     told = [row for words in exact(case) for row in words]
     if others > MOST or len(told) < others:
@@ -40,7 +40,7 @@ def columns_from_exact_totals(case: Case) -> Unnamed:
 
 
 def independent(Z: Numbers) -> Numbers:
-    """As many of these columns as the space has dimensions, those first that say most."""
+    """Return as many of these columns as the space has dimensions, those first that say most."""
     lengths = np.linalg.norm(Z.astype(np.float64), axis=0)
     _, r, order = qr(Z[:, lengths > 0] / lengths[lengths > 0], mode="economic", pivoting=True)
     sizes = np.abs(np.diag(r))
@@ -48,7 +48,7 @@ def independent(Z: Numbers) -> Numbers:
 
 
 def short_columns(Z: Numbers) -> Floats:
-    """As many short vectors in the space of these whole-numbered columns as it has dimensions."""
+    """Return as many short vectors in the space of these whole-numbered columns as it has dimensions."""
     n, rank = Z.shape
     scale = np.abs(Z).max(axis=0).astype(np.float64)
     rows = telling(Z / scale, min(n, MORE * rank))
@@ -61,7 +61,7 @@ def short_columns(Z: Numbers) -> Floats:
 
 
 def telling(Z: Floats, count: int) -> Rows:
-    """Rows that differ most from one another: there columns are long, and least alike."""
+    """Return rows that differ most from one another: there columns are long, and least alike."""
     left = np.arange(len(Z))
     chosen: list[int] = []
     while len(chosen) < count:
@@ -72,7 +72,7 @@ def telling(Z: Floats, count: int) -> Rows:
 
 
 def orthogonal(columns: Vectors, count: int) -> Vectors:
-    """A reduced basis, given as rows of `count` columns, of what is orthogonal to all these columns.
+    """Return a reduced basis, given as rows of `count` columns, of what is orthogonal to all these columns.
 
     `columns` has one row for every coordinate. The result has one row for every coordinate, too.
 
@@ -92,7 +92,8 @@ def orthogonal(columns: Vectors, count: int) -> Vectors:
 
 
 def shortest(columns: Vectors) -> Vectors:
-    """The shortest independent vectors among small combinations of a basis, whose vectors are columns."""
+    """Return the shortest independent vectors among small combinations of a basis, whose vectors are
+    columns."""
     basis = np.array(columns, dtype=object).T
     rank, reach = len(basis), 1 if len(basis) > 7 else 2
     factors = np.array(list(product(range(-reach, reach + 1), repeat=rank)), dtype=np.int64)
@@ -109,7 +110,8 @@ def shortest(columns: Vectors) -> Vectors:
 
 
 def reduced(vectors: Vectors) -> Vectors:
-    """The LLL-reduced basis of a lattice, in whole numbers throughout (Cohen 1993, Algorithm 2.6.7)."""
+    """Return the LLL-reduced basis of a lattice, in whole numbers throughout (Cohen 1993, Algorithm
+    2.6.7)."""
     b = [list(vector) for vector in vectors]
     state = _Integral(b)
     k = 1

@@ -39,7 +39,7 @@ ROUNDS = 20  # of turning back; a few are enough where it works at all
 def guessed_directions(
     plan: Plan[KernelSettings], layout: FeatureLayout, sigma: float, owner: int, widths: Mapping[int, int]
 ) -> dict[int, Floats]:
-    """The directions of the other parties, if they were drawn from the job's seed alone.
+    """Return the directions of the other parties, if they were drawn from the job's seed alone.
 
     `widths` maps each other party's place among the parties to its number of columns.
     """
@@ -51,7 +51,7 @@ def guessed_directions(
 
 
 def columns_from_angles(case: Case) -> Columns:
-    """The others' columns, if directions were drawn from the job's seed; else it is a wild guess."""
+    """Return the others' columns, if directions were drawn from the job's seed; else it is a wild guess."""
     plan, names = case.plan, case.plan.parties
     layout = layout_of(plan, case.rows)
     owner = layout.owners.index(case.party)
@@ -66,7 +66,8 @@ def columns_from_angles(case: Case) -> Columns:
 
 
 def _angles_heard(case: Case, layout: FeatureLayout, owner: int) -> tuple[Rows, Floats]:
-    """The rows that were projected on the own features, and their angles; a sum has a stretch of features."""
+    """Return the rows that were projected on the own features, and their angles; a sum has a stretch of
+    features."""
     bits, rows, angles = case.plan.settings.bits, [], []
     # in the order of rounds, and of stretches within each: the first pass, in which every row comes once
     heard = iter([total for _, total in sorted(case.transcript.totals, key=itemgetter(0)) if is_words(total)])
@@ -85,7 +86,7 @@ def _angles_heard(case: Case, layout: FeatureLayout, owner: int) -> tuple[Rows, 
 
 
 def _bandwidth(case: Case) -> float:
-    """The bandwidth that all parties were told, or this party told all."""
+    """Return the bandwidth that all parties were told, or this party told all."""
     if case.plan.settings.sigma != "median":
         return float(case.plan.settings.sigma)
     passed = [*case.transcript.heard, *case.transcript.said]
@@ -94,7 +95,7 @@ def _bandwidth(case: Case) -> float:
 
 
 def solve(totals: Floats, own: Floats, directions: Floats) -> Floats:
-    """The others' columns of every row, up to the mean of each column.
+    """Return the others' columns of every row, up to the mean of each column.
 
     `totals` and `own` hold a row per row and a column per feature: the angle that the sum gave, and the
     attacker's own part of it. `directions` has a row per column of the others.
@@ -112,7 +113,7 @@ def solve(totals: Floats, own: Floats, directions: Floats) -> Floats:
 
 
 def _between(angles: Floats, directions: Floats, inverse: Floats) -> Floats:
-    """How two rows differ, from the angles between them; those that went round are turned back."""
+    """Return how two rows differ, from the angles between them; those that went round are turned back."""
     step: Floats = np.zeros(len(directions))
     for _ in range(ROUNDS):
         left = angles - step @ directions
@@ -121,6 +122,6 @@ def _between(angles: Floats, directions: Floats, inverse: Floats) -> Floats:
 
 
 def error(found: Floats, truth: Floats) -> float:
-    """The relative error of what was found; to guess the mean of every column has the error 1."""
+    """Return the relative error of what was found; to guess the mean of every column has the error 1."""
     centred = truth - truth.mean(axis=0)
     return float(np.linalg.norm(found - centred) / np.linalg.norm(centred))

@@ -47,13 +47,13 @@ class _Record:
         self.values: list[str] = []
 
     def known(self, name: str, *parties: str) -> str:
-        """A word that these parties know."""
+        """Return a word that these parties know."""
         for party in parties:
             self.knows[party].add(name)
         return name
 
     def value(self, name: str, *parties: str) -> str:
-        """A number that is worth something, and who has it."""
+        """Return a number that is worth something, and who has it."""
         if name not in self.values:
             self.values.append(name)
         return self.known(name, *parties)
@@ -78,7 +78,8 @@ class _Record:
 def product_messages(
     asker: str, dealers: Mapping[str, str], rounds: int = 2, reused: frozenset[str] = frozenset()
 ) -> Products:
-    """All messages of some rounds in which scores are asked for and something is added, for every owner.
+    """Return all messages of some rounds in which scores are asked for and something is added, for every
+    owner.
 
     `reused` are kinds of words (a, v, r) that do not change from one round to the next, as they must.
     """
@@ -105,7 +106,8 @@ def product_messages(
 def hidden_messages(
     asker: str, mate: str, dealer: str, first: Mapping[str, str], second: Mapping[str, str], rounds: int = 2
 ) -> Products:
-    """The same for runs that hide scores z as well; `first` and `second` are dealers of the two askers.
+    """Return the same for runs that hide scores z as well; `first` and `second` are dealers of the two
+    askers.
 
     t is A's t1 plus B's part of it. What is dealt for sines are words of the phase r = r1 + r2; the
     division of a penalty hides in the same way, with words of its own.
@@ -141,7 +143,7 @@ def _times(one: str, other: str) -> Monomial:
 
 
 def learnt(products: Products, coalition: Iterable[str]) -> frozenset[str]:
-    """The values that a coalition works out, beside those that its members have by themselves.
+    """Return the values that a coalition works out, beside those that its members have by themselves.
 
     >>> graph = product_messages("bank", {"shop": "telco", "telco": "shop"})
     >>> [sorted(learnt(graph, {party})) for party in graph.parties]
@@ -165,7 +167,8 @@ def learnt(products: Products, coalition: Iterable[str]) -> frozenset[str]:
 
 
 def _reduced(form: Polynomial, constant: Mapping[str, int]) -> dict[Monomial, int]:
-    """A polynomial in what the coalition does not know; what it knows is a constant, and () the number 1."""
+    """Return a polynomial in what the coalition does not know; what it knows is a constant, and () the number
+    1."""
     found: dict[Monomial, int] = {}
     for monomial, coefficient in form.items():
         left = tuple(name for name in monomial if name not in constant)
@@ -177,14 +180,15 @@ def _reduced(form: Polynomial, constant: Mapping[str, int]) -> dict[Monomial, in
 
 
 def _lead(row: Mapping[Monomial, int], values: frozenset[str]) -> Monomial:
-    """What is eliminated first: whatever has a random word in it, then products, then single values."""
+    """Return what is eliminated first: whatever has a random word in it, then products, then single
+    values."""
     return max(row, key=lambda m: (any(name not in values for name in m), len(m), m))
 
 
 def _remainder(
     rows: Mapping[Monomial, Mapping[Monomial, int]], row: dict[Monomial, int], values: frozenset[str]
 ) -> dict[Monomial, int]:
-    """What is left of a form once all that the rows explain is taken away."""
+    """Return what is left of a form once all that the rows explain is taken away."""
     done: dict[Monomial, int] = {}
     while row:
         lead = _lead(row, values)

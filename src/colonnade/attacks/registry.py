@@ -44,7 +44,7 @@ class Attack:
     active: bool = False
 
     def applies(self, case: Case) -> bool:
-        """Whether it can be tried by this party on this run."""
+        """Return whether it can be tried by this party on this run."""
         return case.plan.conversation in self.on and self.by(case)
 
 
@@ -53,7 +53,7 @@ def _told_theta(case: Case) -> bool:
 
 
 def _owns_blindly(case: Case) -> bool:
-    """Whether the party owns columns of a blind run of two classes."""
+    """Return whether the party owns columns of a blind run of two classes."""
     two = LOSSES[case.plan.objective.loss].task == "binary"
     return two and case.plan.blind is not None and case.party in case.plan.blind.dealers
 
@@ -77,7 +77,7 @@ def _evaluates(case: Case) -> bool:
 
 
 def _measures(case: Case) -> bool:
-    """Whether the party is told the scores of all rows, once or more often."""
+    """Return whether the party is told the scores of all rows, once or more often."""
     plan = case.plan
     return case.party == plan.evaluator and len(plan.parties) > 1 and not plan.objective.shape
 
@@ -91,7 +91,7 @@ def _keeps_features(case: Case) -> bool:
 
 
 def _client_of_two_classes(case: Case) -> bool:
-    """Whether the party is a client that gets whole replies about labels of two classes."""
+    """Return whether the party is a client that gets whole replies about labels of two classes."""
     two = LOSSES[case.plan.objective.loss].task == "binary"
     return two and not case.holds_label and not case.plan.settings.packing.backward_top
 

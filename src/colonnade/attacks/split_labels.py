@@ -46,7 +46,7 @@ def gradients_heard(
 
 
 def sides(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) -> Numbers:
-    """The place of every row along the line of the replies, 0 where there was no reply."""
+    """Return the place of every row along the line of the replies, 0 where there was no reply."""
     total, times = np.zeros(0), np.zeros(rows)
     for batch, gradients in gradients_heard(transcript, plan, rows):
         if not total.size:
@@ -60,5 +60,5 @@ def sides(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) -> Num
 
 
 def judge_sides(along: Numbers, y: Numbers) -> Recovery:
-    """How many labels the places give away, at the threshold and the orientation that suit best."""
+    """Return how many labels the places give away, at the threshold and the orientation that suit best."""
     return max((judge(along, y), judge(-along, y)), key=lambda found: found.accuracy)

@@ -33,7 +33,8 @@ SEED = 7
 
 
 def columns_from_measurements(case: Case) -> Unnamed:
-    """What the attack takes the others' columns to be: of two values first, then the independent ones."""
+    """Return what the attack takes the others' columns to be: of two values first, then the independent
+    ones."""
     told = measured(case)
     # totals of blind measurements are those of the others alone
     own = np.zeros((case.rows, 0)) if opened(case) else _dense(case.own.X)
@@ -50,12 +51,13 @@ def columns_from_measurements(case: Case) -> Unnamed:
 
 
 def measured(case: Case) -> Floats:
-    """The scores of all training rows in every measurement, a column each; a scale apart."""
+    """Return the scores of all training rows in every measurement, a column each; a scale apart."""
     return np.column_stack([*_blind(case)] if opened(case) else [*_clear(case)])
 
 
 def opened(case: Case) -> bool:
-    """Whether a blind run's measurements open the others' scores; where they are hidden all are clear."""
+    """Return whether a blind run's measurements open the others' scores; where they are hidden all are
+    clear."""
     return case.plan.blind is not None and case.plan.blind.hidden is None
 
 
@@ -98,7 +100,8 @@ def space_of(columns: Floats) -> Floats:
 
 
 def independent(space: Floats, rng: np.random.Generator, bend: str) -> Floats:
-    """The orthogonal matrix that turns the space into directions that are as little normal as they can be."""
+    """Return the orthogonal matrix that turns the space into directions that are as little normal as they can
+    be."""
     n, rank = space.shape
     U = space.astype(np.float32)
     W = np.linalg.qr(rng.standard_normal((rank, rank)))[0]
@@ -128,7 +131,7 @@ def yes_or_no(space: Floats, V: Floats) -> Iterator[Numbers]:
 
 
 def _middle(values: Floats) -> float:
-    """Where to cut values in two so that the halves are as far apart as can be."""
+    """Return where to cut values in two so that the halves are as far apart as can be."""
     ranked = np.sort(values)
     n, k = len(ranked), np.arange(1, len(ranked))
     sums = np.cumsum(ranked)

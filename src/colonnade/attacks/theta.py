@@ -21,7 +21,7 @@ from colonnade.messages import Announce, Backward, Topic, topic_of
 
 
 def labels_from_theta(case: Case) -> Labels:
-    """The labels that the first theta of every row gives away."""
+    """Return the labels that the first theta of every row gives away."""
     shape = case.plan.objective.shape
     first = np.zeros((case.rows, *shape))
     met = np.zeros(case.rows, dtype=bool)
@@ -47,12 +47,13 @@ def thetas_heard(case: Case) -> Iterator[tuple[Rows, Floats]]:
 
 
 def _has_theta(message: Announce, size: int) -> bool:
-    """Whether an answer of the `full` conversation has theta of all rows behind its two numbers."""
+    """Return whether an answer of the `full` conversation has theta of all rows behind its two numbers."""
     return topic_of(message.tag) == Topic.TRAIN and len(message.values) == 2 + size
 
 
 def rows_of_round(case: Case, number: int, offset: int | None = None) -> Rows:
-    """The rows of a round, which every party derives from the plan; with an offset, of one that is pulled."""
+    """Return the rows of a round, which every party derives from the plan; with an offset, of one that is
+    pulled."""
     plan = case.plan
     kind = (
         at_own_pace(remembers=plan.settings.kind.remembers) if offset is None and own_pace(plan) else Schedule

@@ -30,13 +30,14 @@ class Transcript:
     totals: list[tuple[int, Numbers]] = field(default_factory=list)
 
     def tap(self, party: str, wire: Wire) -> Wire:
-        """The wire, tapped if it is this transcript's party's; give it to `run_tables(tap=...)`."""
+        """Return the wire, tapped if it is this transcript's party's; give it to `run_tables(tap=...)`."""
         if party != self.party:
             return wire
         return TappedWire(wire, partial(_note, self.said), partial(_note, self.heard))
 
     def overhear(self, party: str, secure: SecureSum) -> SecureSum:
-        """The secure sum, overheard if it is this transcript's party's; give it to `Launch.overhear`."""
+        """Return the secure sum, overheard if it is this transcript's party's; give it to
+        `Launch.overhear`."""
         if party != self.party:
             return secure
         return OverheardSum(secure, lambda tag, total: self.totals.append((tag, total)))

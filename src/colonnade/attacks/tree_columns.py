@@ -30,7 +30,7 @@ EQUATIONS = 1000  # at most: a matrix of all rows for each
 
 
 def columns_from_histograms(case: Case) -> Columns:
-    """The shortest solution of what all histograms say of every row's bins."""
+    """Return the shortest solution of what all histograms say of every row's bins."""
     asked: list[Floats] = []
     told: dict[str, list[Floats]] = {}
     for factors, sums in _equations(case):
@@ -78,7 +78,7 @@ def _factors(words: Words, frontier: Frontier) -> Floats:
 
 
 def _numbered(sums: Words, grid: Grid) -> list[Floats]:
-    """The sums of every slot and column over bins, each times its number: of g, and then of h."""
+    """Return the sums of every slot and column over bins, each times its number: of g, and then of h."""
     number = np.arange(grid.total) - grid.start[grid.column]
     both = [np.add.reduceat(part * number, grid.start, axis=1).astype(np.float64) for part in parted(sums)]
     return [row for part in both for row in part]

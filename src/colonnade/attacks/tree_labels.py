@@ -28,7 +28,7 @@ TREES = 20  # that the direction is taken from
 
 
 def labels_from_gradients(case: Case) -> Labels:
-    """The sign of g in every class's first tree, read as if it were sent in clear."""
+    """Return the sign of g in every class's first tree, read as if it were sent in clear."""
     plan = case.plan
     classes, sampling = max(plan.objective.classes, 1), _sampling(case)
     found = np.zeros((case.rows, classes))
@@ -45,7 +45,7 @@ def labels_from_gradients(case: Case) -> Labels:
 
 
 def labels_from_nodes(case: Case) -> Labels:
-    """The place of every row along the direction in which the rows' nodes differ most."""
+    """Return the place of every row along the direction in which the rows' nodes differ most."""
     ways = nodes_seen(case)[:TREES]
     if not ways:
         return Labels(np.zeros(case.rows), oriented=False)
@@ -58,7 +58,8 @@ def labels_from_nodes(case: Case) -> Labels:
 
 
 def with_known_labels(ways: list[Numbers], known: Rows, y: Floats) -> Floats:
-    """A score for every row: the mean of known labels, each weighed by the nodes that both rows share."""
+    """Return a score for every row: the mean of known labels, each weighed by the nodes that both rows
+    share."""
     shared = sum((way[:, None] == way[known]).astype(np.float64) for way in ways)
     weight = np.asarray(shared, dtype=np.float64) ** 2
     score: Floats = (weight @ y[known]) / np.maximum(weight.sum(axis=1), 1e-12)
@@ -95,7 +96,7 @@ def _heard(
     sides: dict[tuple[str, int], Sides],
     tag: int,
 ) -> list[tuple[int, Numbers]]:
-    """Every splitting party's sides: the own ones made again, the others as they were heard."""
+    """Return every splitting party's sides: the own ones made again, the others as they were heard."""
     found = []
     for party in np.unique(level.party[level.split]).tolist():
         if party == own.party:
@@ -107,7 +108,7 @@ def _heard(
 
 
 def _gradients(case: Case) -> dict[int, Numbers]:
-    """What a party was sent for every tree that it took part in, by the number of the tree."""
+    """Return what a party was sent for every tree that it took part in, by the number of the tree."""
     heard = [m for _, m in case.transcript.heard if isinstance(m, Gradients) and m.words.size]
     return {(m.tag & (1 << 48) - 1) >> 8: m.words for m in heard}
 
@@ -117,6 +118,6 @@ def _sampling(case: Case) -> Sampling:
 
 
 def _one_hot(way: Numbers) -> Floats:
-    """A column for every node, 1 in its rows."""
+    """Return a column for every node, 1 in its rows."""
     _, code = np.unique(way, return_inverse=True)
     return np.eye(int(code.max()) + 1)[code]

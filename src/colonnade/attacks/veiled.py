@@ -21,7 +21,8 @@ from colonnade.messages import Topic, Veil, topic_of
 
 
 def labels_from_veils(case: Case) -> Labels:
-    """The labels that words about every row would give away: those of the first pass, or their changes.
+    """Return the labels that words about every row would give away: those of the first pass, or their
+    changes.
 
     Where the same mask hid two values their difference is a small number, which tells as much as theta does.
     """
@@ -46,12 +47,12 @@ def labels_from_veils(case: Case) -> Labels:
 
 
 def labels_from_weights(case: Case) -> Labels:
-    """What the party's own part of the model, which it is given in the end, says of its own rows."""
+    """Return what the party's own part of the model, which it is given in the end, says of its own rows."""
     return Labels(np.asarray(case.own.X @ np.asarray(case.share.weights["w"])))
 
 
 def columns_from_blind_rounds(case: Case) -> Columns:
-    """The others' joint score of every row, as a guess of each of their columns."""
+    """Return the others' joint score of every row, as a guess of each of their columns."""
     totals = (total for tag, total in case.transcript.totals if topic_of(tag) == Topic.BLIND)
     z = np.full(case.rows, np.nan)
     for rows, values in _of_rounds(case, totals):

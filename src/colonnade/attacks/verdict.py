@@ -27,7 +27,7 @@ ALIKE = 0.9  # the correlation from which a column counts as found
 
 
 def on_labels(attack: Attack, case: Case, guess: Labels, y: Floats, task: Task) -> Finding:
-    """How many labels an attack got right."""
+    """Return how many labels an attack got right."""
     scores = guess.scores
     heard = scores >= 0 if task == "multiclass" else scores != 0
     if heard.sum() < LEAST:
@@ -56,7 +56,7 @@ def on_labels(attack: Attack, case: Case, guess: Labels, y: Floats, task: Task) 
 def on_columns(
     attack: Attack, case: Case, guess: Columns, tables: Mapping[str, Table], y: Floats | None
 ) -> Finding:
-    """How well an attack knows the column of others that it knows best."""
+    """Return how well an attack knows the column of others that it knows best."""
     if len(guess.rows) < LEAST:
         return _nothing(attack, case, f"only {len(guess.rows)} rows were heard of")
     best, where, looked_at = 0.0, "", 0
@@ -85,7 +85,7 @@ def on_columns(
 def on_unnamed(
     attack: Attack, case: Case, guess: Unnamed, tables: Mapping[str, Table], y: Floats | None
 ) -> Finding:
-    """How many of the others' columns an attack has found that does not know their names."""
+    """Return how many of the others' columns an attack has found that does not know their names."""
     if not guess.columns.shape[1]:
         return _nothing(attack, case, "too few measurements, or too many columns, for this attack")
     truth = np.column_stack([_varying(tables[party]) for party in case.widths if party != case.party])
@@ -116,19 +116,19 @@ def exposure(found: Floats, truth: Floats) -> Floats:
 
 
 def yes_no_found(guess: Unnamed, truth: Floats) -> tuple[Numbers, int]:
-    """Which of the true columns of two values were claimed exactly, and how many claims there were."""
+    """Return which of the true columns of two values were claimed exactly, and how many claims there were."""
     claims = {_side(cut > 0) for cut in guess.columns[:, : guess.cuts].T}
     of_two = [column for column in truth.T if len(np.unique(column)) == 2]
     return np.array([_side(column > column.min()) in claims for column in of_two], dtype=bool), guess.cuts
 
 
 def _side(cut: Numbers) -> bytes:
-    """A cut of the rows in two, whichever half is called True."""
+    """Return a cut of the rows in two, whichever half is called True."""
     return min(cut.tobytes(), (~cut).tobytes())
 
 
 def _varying(table: Table) -> Floats:
-    """A party's columns that are not the same everywhere."""
+    """Return a party's columns that are not the same everywhere."""
     X = _dense(table.X)
     return X[:, np.ptp(X, axis=0) > 0] if len(X) and X.shape[1] else np.zeros((table.rows, 0))
 
@@ -136,7 +136,8 @@ def _varying(table: Table) -> Floats:
 def on_coins(
     attack: Attack, case: Case, guess: Labels, y: Floats, coins: Numbers, promised: float, delta: float
 ) -> Finding:
-    """The least epsilon that fits how many labels an attack got right of those that were drawn by coin."""
+    """Return the least epsilon that fits how many labels an attack got right of those that were drawn by
+    coin."""
     others = np.setdiff1d(np.flatnonzero(guess.scores != 0), coins)
     drawn = coins[guess.scores[coins] != 0]
     scores, side, threshold = guess.scores[drawn], 1.0, 0.0
@@ -199,7 +200,7 @@ def _nothing(attack: Attack, case: Case, why: str) -> Finding:
 
 
 def _threshold(scores: Numbers, y: Floats, *, oriented: bool) -> tuple[float, float]:
-    """Which end of the scores is positive, and from where on, so that most of these rows are right."""
+    """Return which end of the scores is positive, and from where on, so that most of these rows are right."""
     side = 1.0 if oriented or _correlation(scores, y) >= 0 else -1.0
     order = np.argsort(side * scores, kind="stable")
     ranked, positive = side * scores[order], y[order] > 0
@@ -224,7 +225,8 @@ def _correlation(a: Numbers, b: Numbers) -> float:
 
 
 def _explained(known: Floats, column: Floats) -> float:
-    """The correlation of a column with the best linear guess of it, less what chance alone explains."""
+    """Return the correlation of a column with the best linear guess of it, less what chance alone
+    explains."""
     n, X = len(column), np.column_stack([known, np.ones(len(column))])
     if X.shape[1] >= n - 1:
         return 0.0

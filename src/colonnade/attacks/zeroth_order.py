@@ -75,7 +75,7 @@ def exchanges(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) ->
 
 
 def passive(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) -> Numbers:
-    """An estimate of -dL/dc for every row, whose sign is the guess of the label; 0 without a reply."""
+    """Return an estimate of -dL/dc for every row, whose sign is the guess of the label; 0 without a reply."""
     asked = plan.settings.questions
     smoothing = Smoothing("gaussian", asked.directions, asked.mu, asked.two_sided)
     data, columns, ends, right = [], [], [0], []
@@ -132,7 +132,8 @@ class Probe:
 
 
 def read_off(probe: Probe, transcript: Transcript, plan: Plan[CascadeSettings]) -> Numbers:
-    """A score for every row from the replies to a probe: positive for a positive label, 0 if never asked."""
+    """Return a score for every row from the replies to a probe: positive for a positive label, 0 if never
+    asked."""
     guess = np.zeros(probe.rows)
     mu = plan.settings.questions.mu
     for exchange, probes in zip(exchanges(transcript, plan, probe.rows), probe.asked, strict=False):
@@ -150,7 +151,7 @@ def read_off(probe: Probe, transcript: Transcript, plan: Plan[CascadeSettings]) 
 
 
 def judge(score: Numbers, y: Numbers) -> Recovery:
-    """How well scores give away the labels y; the attacks themselves never see y."""
+    """Return how well scores give away the labels y; the attacks themselves never see y."""
     heard = score != 0
     score, y = score[heard], y[heard]
     share = float((y > 0).mean())

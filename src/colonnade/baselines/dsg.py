@@ -52,7 +52,7 @@ class DsgFit:
 def fit_dsg(
     X: Matrix, y: Floats, loss: Loss, kernel: DsgKernel, train: Train, *, features: int, seed: int
 ) -> DsgFit:
-    """A kernel machine trained on pooled rows; `features` is the cap, a multiple of the block."""
+    """Return a kernel machine trained on pooled rows; `features` is the cap, a multiple of the block."""
     n, block, unweighted, loss = int(X.shape[0]), min(kernel.block, features), loss, loss_for(loss, y)
     batch = train.batch or USUAL_BATCH
     rng = np.random.default_rng([seed, n])

@@ -30,7 +30,7 @@ class PooledFit:
 
 
 def pool(blocks: list[Matrix]) -> Matrix:
-    """All blocks of columns side by side; sparse if any block is."""
+    """Return all blocks of columns side by side; sparse if any block is."""
     if all(isinstance(block, np.ndarray) for block in blocks):
         joined: Floats = np.hstack(blocks)
         return joined
@@ -51,7 +51,7 @@ def objective(w: Floats, rows: RowKernels, y: Floats, loss: Loss, penalty: Penal
 def fit_pooled(
     X: Matrix, y: Floats, loss: Loss, penalty: Penalty, *, classes: int | None = None
 ) -> PooledFit:
-    """The optimum, by L-BFGS to the limit of double precision; it starts where a federation does."""
+    """Return the optimum, by L-BFGS to the limit of double precision; it starts where a federation does."""
     from scipy.optimize import minimize  # loads as long as all the rest, and `pool` needs none of it
 
     rows, loss = rows_of(X), loss_for(loss, y)
@@ -93,11 +93,11 @@ class _Halves:
         self.bounds = [*((low, np.inf) for low in least), *((0.0, high) for high in most)]
 
     def join(self, v: Floats) -> Floats:
-        """The weights."""
+        """Return the weights."""
         plus, minus = np.split(v, 2)
         return (plus - minus).reshape(self._shape)
 
     def gradient(self, smooth: Floats) -> Floats:
-        """The gradient by both parts."""
+        """Return the gradient by both parts."""
         slope = np.where(self._free, 0.0, self._l1)
         return np.concatenate([smooth.ravel() + slope, slope - smooth.ravel()])

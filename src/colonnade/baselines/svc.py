@@ -39,7 +39,8 @@ def bandwidth_and_penalty(
 
 
 def fit_svc(X: Matrix, y: Floats, *, sigma: float, C: float = 1.0) -> SVC:
-    """A support vector machine with a Gaussian kernel of bandwidth sigma; `y` may have weights beside it."""
+    """Return a support vector machine with a Gaussian kernel of bandwidth sigma; `y` may have weights beside
+    it."""
     from sklearn.svm import SVC  # takes a second to load, and parties need only the numbers below
 
     return SVC(C=C, kernel="rbf", gamma=1 / (2 * sigma**2), cache_size=2000).fit(

@@ -88,7 +88,7 @@ def bench(
 
 
 def _expected(minutes: Mapping[str, float], parts: Iterable[str], only: Sequence[str]) -> str:
-    """How long it will take, by what its parts took where the pages' figures come from.
+    """Return how long it will take, by what its parts took where the pages' figures come from.
 
     >>> _expected({"lossless": 120, "curves": 30}, ["lossless", "curves", "pace"], ["curves:a9a", "pace"])
     'minutes of one core, for the whole part: curves about 30, pace not known'
@@ -103,7 +103,7 @@ def _expected(minutes: Mapping[str, float], parts: Iterable[str], only: Sequence
 
 
 def _bench(name: str) -> ModuleType:
-    """The module of a bench, from the package of benches that lies beside the product."""
+    """Return the module of a bench, from the package of benches that lies beside the product."""
     try:
         return import_module(import_module("colonnade_bench").BENCHES[name])
     except ModuleNotFoundError as error:

@@ -165,7 +165,7 @@ def card(folder: Path, out: Path | None, as_json: bool) -> None:
 
 
 def _test_scores(folder: Path) -> TestScores:
-    """The test scores of a run."""
+    """Return the test scores of a run."""
     from colonnade.errors import DataError
     from colonnade.test_scores import FILE, TestScores
 

@@ -136,7 +136,7 @@ def _trees_as(kept: KeptModel, out: Path, raw: bool) -> tuple[bytes, list[str]]:
 
 
 def _linear_as(model: LinearModel, out: Path, raw: bool) -> tuple[bytes, list[str]]:
-    """A linear model as the content of a file, and the columns that it takes."""
+    """Return a linear model as the content of a file, and the columns that it takes."""
     from colonnade.credit.export import feature_names, onnx_bytes, skops_bytes, to_sklearn
     from colonnade.credit.pipeline import to_pipeline
     from colonnade.errors import DataError
@@ -186,7 +186,7 @@ def _model(folder: Path) -> LinearModel:
 
 
 def _training_rows(folder: Path) -> dict[str, RawTable]:
-    """Every party's raw training rows, read again by the job of the run."""
+    """Return every party's raw training rows, read again by the job of the run."""
     from colonnade.cli.folder import JOB
     from colonnade.errors import DataError
     from colonnade.job import read_job

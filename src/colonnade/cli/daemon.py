@@ -23,7 +23,8 @@ class DaemonError(ColonnadeError):
 
 
 def ask(settings: Settings, request: Request, tell: Callable[[Event], None] = lambda event: None) -> Any:
-    """The daemon's result for a request; DaemonError if it answers with an error. `tell` gets its events."""
+    """Return the daemon's result for a request; DaemonError if it answers with an error. `tell` gets its
+    events."""
     from colonnade.deploy.daemon import commands
 
     async def main() -> Any:
@@ -42,7 +43,7 @@ def ask(settings: Settings, request: Request, tell: Callable[[Event], None] = la
 
 
 def ask_to_train(settings: Settings, terms: Terms, tell: Callable[[Event], None], *, timeline: bool) -> Any:
-    """The daemon's result of a training; if the daemon dies meanwhile its return is waited for."""
+    """Return the daemon's result of a training; if the daemon dies meanwhile its return is waited for."""
     from colonnade.deploy.daemon.commands import FollowRequest, TrainRequest
     from colonnade.deploy.session.session import Event
 

@@ -65,7 +65,7 @@ def demo(out: Path, as_json: bool) -> None:
 
 
 def _plain(done: Demo) -> dict[str, object]:
-    """All that the demonstration shows, for programs."""
+    """Return all that the demonstration shows, for programs."""
     return {
         "result": done.run.result,
         "common": done.common,

@@ -46,7 +46,8 @@ WRITTEN = "# The job of this run, as it was run; `colonnade run` wrote this file
 
 
 def claim(folder: Path, also: Iterable[str] = ()) -> Path:
-    """The folder, if a run may be written there; JobError if not. `also` names more files to replace."""
+    """Return the folder, if a run may be written there; JobError if not. `also` names more files to
+    replace."""
     if folder.exists() and not folder.is_dir():
         raise JobError(f"{folder}: this is a file; give --out a folder")
     if folder.is_dir() and not _free(folder, {*LEFT_BY_PARTIES, *also}):
@@ -100,7 +101,8 @@ def check_file(path: Path) -> None:
 
 
 def _writable(folder: Path) -> bool:
-    """Whether something can be made in a folder: tried, as permissions say nothing of read-only disks."""
+    """Return whether something can be made in a folder: tried, as permissions say nothing of read-only
+    disks."""
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".colonnade-"):
             return True
@@ -153,7 +155,8 @@ def store(folder: Path, result: Result, *, plot: bool, timeline: Timeline | None
 
 
 def _free(folder: Path, ours: set[str]) -> bool:
-    """Whether a folder holds an earlier run, what is left of one, or nothing but files of these names."""
+    """Return whether a folder holds an earlier run, what is left of one, or nothing but files of these
+    names."""
     job = folder / JOB
     if JOB not in ours and job.exists() and not job.read_bytes().startswith(WRITTEN.encode()):
         return False  # somebody else's
@@ -161,14 +164,14 @@ def _free(folder: Path, ours: set[str]) -> bool:
 
 
 def _left(path: Path) -> bool:
-    """Whether this is what a run that was cut off while it wrote its files leaves."""
+    """Return whether this is what a run that was cut off while it wrote its files leaves."""
     if path.name == MODELS:
         return path.is_dir() and all((share / "manifest.json").is_file() for share in path.iterdir())
     return path.name in (DRAFT, JOB, TEST_SCORES)
 
 
 def _is_run(path: Path) -> bool:
-    """Whether a file is the result of a run."""
+    """Return whether a file is the result of a run."""
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -73,7 +73,8 @@ def datasets(as_json: bool, verify: bool) -> None:
 
 
 def _state(name: str, *, verify: bool) -> str:
-    """Whether a data set is here: yes or no; with `verify` also whether its files are the recorded ones."""
+    """Return whether a data set is here: yes or no; with `verify` also whether its files are the recorded
+    ones."""
     from colonnade.data.datasets import loading as store
     from colonnade.data.datasets.catalogue import DATASETS
     from colonnade.errors import DataError

@@ -104,7 +104,7 @@ def new(
 
 
 def _holder(surveys: Sequence[Survey], label: str | None, ids: Sequence[str]) -> Survey:
-    """The file that holds the label; DataError with the columns that may be it."""
+    """Return the file that holds the label; DataError with the columns that may be it."""
     from colonnade.data.prepare.survey import label_candidates, with_labels
     from colonnade.errors import DataError, suggest
 
@@ -175,7 +175,8 @@ class Joining(NamedTuple):
 
     @staticmethod
     def evident(surveys: Sequence[Survey]) -> Joining | None:
-        """The id of every file where nobody need be asked: one column can be it, most ids are common."""
+        """Return the id of every file where nobody need be asked: one column can be it, most ids are
+        common."""
         from colonnade.data.prepare.survey import id_candidates
 
         if len(surveys) < 2 or len(same := id_candidates(surveys)) != 1:
@@ -185,7 +186,7 @@ class Joining(NamedTuple):
 
     @staticmethod
     def of(surveys: Sequence[Survey], columns: Sequence[str]) -> Joining:
-        """The rule after which most ids are in all files, and how many."""
+        """Return the rule after which most ids are in all files, and how many."""
         from colonnade.data.read.ids import best_rule
 
         if len(surveys) < 2:
@@ -199,7 +200,7 @@ class Joining(NamedTuple):
 
 
 def _names(files: Sequence[Path]) -> dict[str, Path]:
-    """A name for every file's party: that of the file, where they differ."""
+    """Return a name for every file's party: that of the file, where they differ."""
     names: dict[str, Path] = {}
     for path in files:
         plain = unicodedata.normalize("NFKD", path.name.split(".")[0]).encode("ascii", "ignore").decode()
@@ -221,7 +222,7 @@ def _job(
     blind: bool,
     out: Path,
 ) -> str:
-    """The text of the job."""
+    """Return the text of the job."""
     from colonnade.job.writing import text, value_text
 
     def beside(path: Path) -> str:
@@ -257,14 +258,14 @@ def _job(
 
 
 def _algorithm(blind: bool) -> str:
-    """The quickest for any data, or the quickest to learn nothing of labels from."""
+    """Return the quickest for any data, or the quickest to learn nothing of labels from."""
     from colonnade.job.presets import DEFAULT_ALGORITHM
 
     return "vfb2-saga" if blind else DEFAULT_ALGORITHM
 
 
 def _key(text: str, comment: str) -> str:
-    """A line of the job with its comment."""
+    """Return a line of the job with its comment."""
     return f"{text:<27} # {comment}"
 
 

@@ -108,7 +108,7 @@ def _predict_together(
 
 
 def _keys(settings: Settings, trained: str, data: str | None) -> tuple[str, ...]:
-    """The id columns of the catalogue entry that holds the rows."""
+    """Return the id columns of the catalogue entry that holds the rows."""
     from colonnade.errors import JobError, suggest
 
     name = data or trained

@@ -59,7 +59,7 @@ def predict_run(
 
 
 def _by_party(files: Sequence[str]) -> dict[str, Path]:
-    """The files of --file PARTY=FILE, by party."""
+    """Return the files of --file PARTY=FILE, by party."""
     from colonnade.errors import DataError
 
     found: dict[str, Path] = {}
@@ -86,7 +86,7 @@ def _write(file: TextIO, model: KeptModel, rows: NewRows, z: Floats) -> None:
 
 
 def _columns(model: KeptModel, z: Floats) -> tuple[list[str], list[Iterable[object]]]:
-    """The names and values of the columns beside the id."""
+    """Return the names and values of the columns beside the id."""
     from scipy.special import expit
 
     found = model.predicted(z)

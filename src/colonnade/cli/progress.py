@@ -96,7 +96,7 @@ class Lines:
 
 
 def _bar(console: Console) -> Progress:
-    """An empty progress bar."""
+    """Return an empty progress bar."""
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -109,7 +109,7 @@ def _bar(console: Console) -> Progress:
 
 
 def _on_bar(bar: Progress, epochs: int) -> Reporter:
-    """The reporter that shows a run on the bar."""
+    """Return the reporter that shows a run on the bar."""
     # no total yet: the bar pulses while data is read, the pooled model trained, the parties started
     task: TaskID = bar.add_task("starting", total=None, status="")
 

@@ -54,7 +54,7 @@ def report(runs: tuple[str, ...], out: Path | None, settings: Path | None, as_js
 
 
 def _of_party(settings: Path, model: str) -> Dossier:
-    """What this party has to report of a model."""
+    """Return what this party has to report of a model."""
     from colonnade.deploy.daemon.report_facts import party_dossier
     from colonnade.deploy.settings import read_settings
 

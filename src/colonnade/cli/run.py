@@ -158,7 +158,7 @@ def _show(done: Finished, files: list[Path], *, as_json: bool) -> None:
 
 
 def changed(job: Job, world: World | None, seed: int | None, *, no_pooled: bool) -> Job:
-    """The job with what the command line says in place of what the file says."""
+    """Return the job with what the command line says in place of what the file says."""
     from msgspec.structs import replace
 
     return replace(

@@ -15,7 +15,7 @@ WIDE = 140
 
 
 def console() -> Console:
-    """A console on standard output that does not colour what looks like a number or a name."""
+    """Return a console on standard output that does not colour what looks like a number or a name."""
     terminal = Console(highlight=False, emoji=False)
     if not terminal.is_terminal:
         terminal.width = WIDE  # a pipe has no width; lines that are whole are easier to search
@@ -29,7 +29,7 @@ def table(
     right: Sequence[int] = (),
     title: str | None = None,
 ) -> Table:
-    """A plain table; the columns numbered in `right` are aligned to the right."""
+    """Return a plain table; the columns numbered in `right` are aligned to the right."""
     made = Table(box=None, title=title, title_justify="left", title_style="bold", padding=(0, 2, 0, 0))
     for number, name in enumerate(columns):
         made.add_column(name, justify="right" if number in right else "left", overflow="fold")

@@ -71,7 +71,7 @@ def tune(
 
 
 def _searching(job: Job, trials: int | None, folds: int | None, metric: MetricName | None) -> Job:
-    """The job with what the command line says of the search."""
+    """Return the job with what the command line says of the search."""
     from msgspec.structs import replace
 
     search = job.tune
@@ -157,7 +157,7 @@ def _stopped(folder: Path, search: Search, *, as_json: bool) -> int:
 
 
 def _heard(trial: Trial, best: Trial | None, of: int) -> str:
-    """A line about a trial that is over."""
+    """Return a line about a trial that is over."""
     from colonnade.run.search_space import settings_text
 
     said = {"done": "" if trial.value is None else f"{trial.value:.6g}", "failed": f"failed: {trial.why}"}

@@ -19,12 +19,12 @@ Part = tuple[Compressor, tuple[int, ...]]
 
 
 def joined(packed: Sequence[Numbers]) -> Numbers:
-    """The bytes of arrays that are packed already."""
+    """Return the bytes of arrays that are packed already."""
     return np.concatenate([np.ascontiguousarray(each).reshape(-1).view(np.uint8) for each in packed])
 
 
 def parted(message: Numbers, parts: Sequence[Part]) -> list[Numbers]:
-    """The arrays of a message that `joined` made; MalformedMessage if it is not of their size."""
+    """Return the arrays of a message that `joined` made; MalformedMessage if it is not of their size."""
     sizes = [compressor.size(shape) for compressor, shape in parts]
     bytes_due(message, sum(sizes), "several arrays")
     found, start = [], 0

@@ -20,19 +20,19 @@ State = Numbers | None
 
 class Compressor(Protocol):
     def init(self, shape: tuple[int, ...]) -> State:
-        """The state before the first array of this shape."""
+        """Return the state before the first array of this shape."""
         ...
 
     def size(self, shape: tuple[int, ...]) -> int:
-        """Bytes on the wire of an array of this shape."""
+        """Return bytes on the wire of an array of this shape."""
         ...
 
     def encode(self, state: State, x: Numbers) -> tuple[Numbers, State]:
-        """What to send for the array x, and the state for the next one."""
+        """Return what to send for the array x, and the state for the next one."""
         ...
 
     def decode(self, packed: Numbers, shape: tuple[int, ...]) -> Numbers:
-        """The array of this shape that was packed; MalformedMessage if there is none."""
+        """Return the array of this shape that was packed; MalformedMessage if there is none."""
         ...
 
 
@@ -54,7 +54,7 @@ class Plain:
         return x.astype(self._dtype, copy=False), state
 
     def opened(self, raw: Numbers, shape: tuple[int, ...]) -> Numbers:
-        """The array whose bytes these are, as it would have come in a message of its own."""
+        """Return the array whose bytes these are, as it would have come in a message of its own."""
         return np.frombuffer(raw.tobytes(), self._dtype).reshape(shape)
 
     def decode(self, packed: Numbers, shape: tuple[int, ...]) -> Numbers:

@@ -44,7 +44,7 @@ class Quantizer:
         return None
 
     def size(self, shape: tuple[int, ...]) -> int:
-        """Bytes on the wire.
+        """Return bytes on the wire.
 
         >>> Quantizer(4, np.random.default_rng(0)).size((64, 3))
         104
@@ -80,13 +80,14 @@ class Quantizer:
 
 
 def _width(low: Numbers, high: Numbers, bits: int) -> Numbers:
-    """The distance of two neighbouring levels."""
+    """Return the distance of two neighbouring levels."""
     width: Numbers = (high.astype(np.float64) - low) / (2**bits - 1)
     return width
 
 
 def _outwards(bound: Numbers, towards: float) -> Numbers:
-    """A bound in single precision, rounded outwards: inside of what it bounds it would clip, a bias."""
+    """Return a bound in single precision, rounded outwards: inside of what it bounds it would clip, a
+    bias."""
     near = bound.astype(np.float32)
     inside = near > bound if towards < 0 else near < bound
     return np.where(inside, np.nextafter(near, np.float32(towards)), near)

@@ -27,7 +27,7 @@ from colonnade.state import UNCHANGED, Declared
 
 class Sending(Protocol):
     def pack(self, rows: Rows, x: Numbers) -> Numbers:
-        """What to send for the array x about these rows."""
+        """Return what to send for the array x about these rows."""
         ...
 
 
@@ -58,7 +58,8 @@ class Changes:
         return packed
 
     def added(self, packed: Numbers, had: Numbers) -> Numbers:
-        """What was there plus the packed changes, [1, rows, outputs]; both ends get the same to the bit."""
+        """Return what was there plus the packed changes, [1, rows, outputs]; both ends get the same to the
+        bit."""
         found: Numbers = had[None] + self.compressor.decode(packed, (1, *had.shape)).astype(had.dtype)
         return found
 

@@ -81,15 +81,16 @@ class LabelHolder:
         return most
 
     def curvature(self, z: Floats, rows: Rows) -> Floats:
-        """A bound on the second derivative of these rows at the scores z."""
+        """Return a bound on the second derivative of these rows at the scores z."""
         return self.loss.curvature(self.theta(z, rows), self.y[rows])
 
     def bend(self, theta: Floats, u: Floats, rows: Rows) -> Floats:
-        """The second derivative of these rows, whose dL/dz is theta, times u."""
+        """Return the second derivative of these rows, whose dL/dz is theta, times u."""
         return self.loss.bend(theta, u, self.y[rows])
 
     def bend_most(self, theta: Floats, u: Floats, rows: Rows) -> Floats:
-        """The same with a bound on the second derivative: for any score or, if there is none, near here."""
+        """Return the same with a bound on the second derivative: for any score or, if there is none, near
+        here."""
         most = self.steepest
         if not np.isfinite(most).all():
             most = self.loss.curvature(theta, self.y[rows])
@@ -171,7 +172,7 @@ class Context(Generic[C]):
         return LabelHolder(y, loss_for(self.loss, y))
 
     def rng(self, purpose: int) -> np.random.Generator:
-        """This party's random generator for a purpose; another purpose has another generator."""
+        """Return this party's random generator for a purpose; another purpose has another generator."""
         return np.random.default_rng([self.plan.seed, self.net.parties.index(self.me), purpose])
 
     async def charge(self, values: float) -> None:
@@ -179,7 +180,7 @@ class Context(Generic[C]):
         await charge(self.net.clock, self.plan.network, values)
 
     def evaluation(self) -> Evaluation:
-        """This party's part in measuring the model."""
+        """Return this party's part in measuring the model."""
         scribe = None
         if self.me == self.evaluator:
             y_test = self.test.labels if self.test is not None else None

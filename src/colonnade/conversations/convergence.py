@@ -56,7 +56,8 @@ class Settling:
 
 
 def faded_out(losses: Sequence[tuple[float, float]], start: float) -> bool:
-    """Whether a run whose steps fade gained next to nothing in its last quarter; losses as (epoch, loss).
+    """Return whether a run whose steps fade gained next to nothing in its last quarter; losses as (epoch,
+    loss).
 
     >>> faded_out([(1, 0.5), (2, 0.4), (3, 0.301), (4, 0.3)], start=0.7), faded_out([(4, 0.3)], start=0.7)
     (True, False)
@@ -83,7 +84,7 @@ class Ending:
         self.settling = Settling(self.pace.tolerance, self.start)
 
     def over(self, loss: float, epoch: float) -> bool:
-        """Whether a run is over that has this loss after so many epochs."""
+        """Return whether a run is over that has this loss after so many epochs."""
         if self.pace.open:
             self.converged = self.settling.settled(loss, epoch)
         # the others listen for an end only where one may come

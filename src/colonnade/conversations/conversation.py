@@ -70,7 +70,7 @@ def _never(job: Job, preset: Preset) -> bool:
 
 
 def penalty(job: Job, preset: Preset) -> Space:
-    """How strong the penalty is: the one setting that every model has."""
+    """Return how strong the penalty is: the one setting that every model has."""
     return {"train.l2": {"low": 1e-6, "high": 1.0, "log": True}}
 
 

@@ -54,7 +54,7 @@ class Scored:
 
     @staticmethod
     def known(scores: Floats) -> Scored:
-        """Scores that are computed already."""
+        """Return scores that are computed already."""
         return Scored(len(scores), lambda start, end: scores[start:end])
 
 
@@ -83,7 +83,8 @@ class Scribe:
     def note(
         self, mean: float, z_test: Numbers | None, penalty: float, sent: int, when: float, mark: Mark
     ) -> float:
-        """The same where the mean loss of the training rows is known, and nobody keeps their scores."""
+        """Return the same where the mean loss of the training rows is known, and nobody keeps their
+        scores."""
         loss = float(mean + penalty)
         self.ending.check(loss, final=mark.final)
         virtual, test = self.clock.virtual, {}
@@ -177,7 +178,7 @@ class Evaluation:
         return self.scribe.note(judge.loss.value, judge.z_test, penalty, sent, when, mark)
 
     def over(self, loss: float | None, epoch: float) -> bool:
-        """Whether the run is over at this loss; only the evaluator has one, and knows."""
+        """Return whether the run is over at this loss; only the evaluator has one, and knows."""
         return loss is not None and self.scribe is not None and self.scribe.ending.over(loss, epoch)
 
     def mark(self, rounds: int) -> None:
@@ -190,7 +191,7 @@ class Evaluation:
         await self._conditions.until(lambda: self.marked >= rounds)
 
     def next_tag(self) -> int:
-        """A tag that no measurement has used yet; all parties count alike."""
+        """Return a tag that no measurement has used yet; all parties count alike."""
         self._number += 1
         return tag_of(Topic.EVALUATE, self._number - 1)
 
@@ -224,7 +225,7 @@ class Marks:
     per_epoch: int
 
     def before(self, rounds: int) -> int:
-        """The last mark up to here."""
+        """Return the last mark up to here."""
         return rounds - rounds % self.every
 
     @staticmethod

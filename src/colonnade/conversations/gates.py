@@ -130,11 +130,11 @@ class Gates:
             self.records.note(name, content)
 
     def noted(self, name: str) -> bytes | None:
-        """What was noted under this name, in whichever session of the run."""
+        """Return what was noted under this name, in whichever session of the run."""
         return None if self.records is None else self.records.noted(name)
 
     def secret(self) -> bytes:
-        """A random key of this party's own, the same whenever the run goes on."""
+        """Return a random key of this party's own, the same whenever the run goes on."""
         found = self.noted(_OWN)
         if found is None:
             if self.position:
@@ -152,7 +152,7 @@ class Gates:
         return self.upcoming
 
     def due(self, position: int) -> bool:
-        """Whether there is a gate here."""
+        """Return whether there is a gate here."""
         return self.records is not None and self.position < position == self.upcoming
 
     async def reached(self, position: int, *, ending: bool = False) -> None:
@@ -182,7 +182,7 @@ class Gates:
         await self.realign()
 
     async def _words(self, tag: int) -> dict[str, Announce]:
-        """What every peer says at a gate."""
+        """Return what every peer says at a gate."""
         return await self.net.gather(Announce, tag, values=floats(4, low=0))
 
     async def realign(self) -> None:
@@ -261,7 +261,7 @@ class _Pace:
         self.last, self.since, self.stored = position, now, now
 
     def decide(self, position: int, unit: int, now: float) -> tuple[int, bool]:
-        """The next gate, and whether the state is stored at this one."""
+        """Return the next gate, and whether the state is stored at this one."""
         if self.every != "auto":
             return position + unit * self.every, True
         interval = max(INTERVAL_S, self.cost / DEAREST)

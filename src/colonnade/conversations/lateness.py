@@ -21,7 +21,7 @@ UNBOUNDED = 2**62
 
 
 def each_ahead(ahead: int, dominators: int) -> int:
-    """The rounds that every dominator has in flight, of `ahead` in all: its equal part, at least one.
+    """Return the rounds that every dominator has in flight, of `ahead` in all: its equal part, at least one.
 
     >>> each_ahead(6, 3), each_ahead(7, 3), each_ahead(1, 3)
     (2, 3, 1)
@@ -30,7 +30,7 @@ def each_ahead(ahead: int, dominators: int) -> int:
 
 
 def bound(dominators: int, ahead: int, stale: int, lead: int) -> int | None:
-    """The most updates that a theta can be late, with so many batches in flight each; None: no bound.
+    """Return the most updates that a theta can be late, with so many batches in flight each; None: no bound.
 
     >>> bound(1, 4, 0, UNBOUNDED), bound(3, 1, 0, 1), bound(3, 1, 0, UNBOUNDED)
     (6, 10, None)
@@ -42,7 +42,7 @@ def bound(dominators: int, ahead: int, stale: int, lead: int) -> int | None:
 
 
 def lead_within(dominators: int, ahead: int, stale: int, max_delay: int | None) -> int:
-    """How many shares a dominator gets between two thetas of another, so that `max_delay` is kept.
+    """Return how many shares a dominator gets between two thetas of another, so that `max_delay` is kept.
 
     >>> lead_within(3, 1, 0, 10), lead_within(3, 1, 0, 30), lead_within(3, 1, 0, None) == UNBOUNDED
     (1, 4, True)
@@ -60,7 +60,7 @@ def lead_within(dominators: int, ahead: int, stale: int, max_delay: int | None) 
 
 
 def stale_within(dominators: int, ahead: int, max_delay: int | None) -> int:
-    """How many rounds beyond its window a dominator may get, so that `max_delay` is kept.
+    """Return how many rounds beyond its window a dominator may get, so that `max_delay` is kept.
 
     A dominator that is k times as fast as another needs k shares ahead and k between two thetas of the other:
     the bound is used up for both alike.

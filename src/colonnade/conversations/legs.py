@@ -66,7 +66,7 @@ class Legs:
         return self.state.leg < len(self.state.closed)
 
     def holds(self, own: int, index: int) -> bool:
-        """Whether a dominator's round is before the end of this leg, as far as it is known."""
+        """Return whether a dominator's round is before the end of this leg, as far as it is known."""
         return not self.closed or own < self.state.closed[self.state.leg][index]
 
     # -- their ends ---------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class Legs:
             self._wake_all()
 
     def _at_the_end(self) -> bool:
-        """Whether all rounds of this leg are finished."""
+        """Return whether all rounds of this leg are finished."""
         return self.closed and all(map(ge, self._progress.base, self.state.closed[self.state.leg]))
 
     # -- waiting ------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Legs:
         return sum(self._progress.base) >= number
 
     def over(self) -> bool:
-        """Whether every round of the run is finished, and all know that they are."""
+        """Return whether every round of the run is finished, and all know that they are."""
         state = self.state
         told = not self.keeper or state.told == len(state.closed)
         return state.leg == state.last and told and self._at_the_end()

@@ -49,7 +49,7 @@ class Pacing(Protocol):
         ...
 
     def numbers(self) -> Iterable[int]:
-        """The rounds at both ends of what is in flight."""
+        """Return the rounds at both ends of what is in flight."""
         ...
 
     def gates(self) -> AsyncIterator[int]:
@@ -69,11 +69,11 @@ class Pacing(Protocol):
         ...
 
     def past(self, number: int) -> bool:
-        """Whether the round is not to be computed any more."""
+        """Return whether the round is not to be computed any more."""
         ...
 
     def expects(self, number: int) -> bool:
-        """Whether the round is begun here and not finished."""
+        """Return whether the round is begun here and not finished."""
         ...
 
     async def opens(self, number: int, extra: int = 0) -> bool:
@@ -88,7 +88,7 @@ class Pacing(Protocol):
         ...
 
     def may_begin(self, number: int, extra: int = 0) -> bool:
-        """Whether the round may begin now; `extra` rounds more are for a party that lags."""
+        """Return whether the round may begin now; `extra` rounds more are for a party that lags."""
         ...
 
     def open_to(self, number: int, extra: int = 0) -> bool:
@@ -96,7 +96,7 @@ class Pacing(Protocol):
         ...
 
     def end(self, number: int, extra: int = 0) -> int:
-        """The round before which this one and those after it that have its dominator may begin now.
+        """Return the round before which this one and those after it that have its dominator may begin now.
 
         Where tickets are needed, those that have one.
         """
@@ -125,7 +125,7 @@ class Pacing(Protocol):
         ...
 
     def is_due(self, number: int) -> bool:
-        """Whether theta of a round may be applied now."""
+        """Return whether theta of a round may be applied now."""
         ...
 
     async def due(self, number: int) -> None:
@@ -137,11 +137,11 @@ class Pacing(Protocol):
         ...
 
     def under_way(self) -> list[int]:
-        """The rounds that are begun here and not finished."""
+        """Return the rounds that are begun here and not finished."""
         ...
 
     def over(self, number: int) -> bool:
-        """Whether the round is finished here."""
+        """Return whether the round is finished here."""
         ...
 
     def hold(self, gate: int) -> None:

@@ -43,7 +43,8 @@ class Stretch(NamedTuple):
 
 
 def stretches(tables: Sequence[int], width: int = 1, most: int | None = None) -> list[list[Stretch]]:
-    """The rows of some tables, cut into pieces; a row has `width` values, a piece `most` of them (`PIECE`).
+    """Return the rows of some tables, cut into pieces; a row has `width` values, a piece `most` of them
+    (`PIECE`).
 
     A piece may have the end of one table and the beginning of the next. There is always one piece.
 
@@ -73,7 +74,7 @@ def runs(start: int, end: int, classes: tuple[int, ...] = ()) -> list[slice]:
 
 
 def cut(values: Numbers) -> list[Numbers]:
-    """A flat array in pieces; at least one."""
+    """Return a flat array in pieces; at least one."""
     return [values[start : start + PIECE] for start in range(0, max(1, len(values)), PIECE)]
 
 
@@ -108,7 +109,8 @@ async def tell(net: Network, values: Floats, tags: Sequence[int]) -> None:
 
 
 async def hear(net: Network, sender: str, tags: Sequence[int], due: Due) -> Numbers:
-    """What a peer tells everybody, and what it must be; a message that is full is followed by another."""
+    """Return what a peer tells everybody, and what it must be; a message that is full is followed by
+    another."""
     heard: list[Numbers] = []
     for tag in tags:
         message = await net.recv(Announce, sender, tag, values=PACKED)
@@ -124,10 +126,10 @@ async def hear(net: Network, sender: str, tags: Sequence[int], due: Due) -> Numb
 
 
 def messages(values: int) -> int:
-    """How many tags to keep for a sum of so many values and an answer that is no longer."""
+    """Return how many tags to keep for a sum of so many values and an answer that is no longer."""
     return values // PIECE + 1
 
 
 def _ended(values: Floats) -> list[Floats]:
-    """A flat array in pieces of which all but the last are full."""
+    """Return a flat array in pieces of which all but the last are full."""
     return [values[start : start + PIECE] for start in range(0, len(values) + 1, PIECE)]

@@ -42,13 +42,15 @@ class AllColumns:
         return free_columns(self.train.values())
 
     def pooled(self) -> tuple[Matrix, Floats]:
-        """The training rows' columns side by side, and their labels with the weights that they have."""
+        """Return the training rows' columns side by side, and their labels with the weights that they
+        have."""
         return self._pooled(self.train)
 
     def measured(
         self, loss: Loss, scores: Callable[[Matrix], Numbers], train_loss: float, penalty: float
     ) -> Pooled:
-        """The loss of a fit, and its metrics on the test rows if there are any; `scores` scores new rows."""
+        """Return the loss of a fit, and its metrics on the test rows if there are any; `scores` scores new
+        rows."""
         metrics = {"train_loss": train_loss}
         if self.test is not None:
             X, y = self._pooled(self.test)
@@ -65,13 +67,13 @@ class AllColumns:
 
 
 def free_columns(tables: Iterable[Table]) -> tuple[int, ...]:
-    """The places of columns that are not penalised, where the tables' columns lie side by side."""
+    """Return the places of columns that are not penalised, where the tables' columns lie side by side."""
     names = [column for table in tables for column in table.columns]
     return tuple(place for place, column in enumerate(names) if column == INTERCEPT)
 
 
 def pooled_optimum(plan: Plan[Any], columns: AllColumns) -> Pooled:
-    """The linear model at its optimum on pooled columns."""
+    """Return the linear model at its optimum on pooled columns."""
     from colonnade.baselines.pooled import fit_pooled  # brings SciPy's optimisers, which no party needs
 
     objective, (X, y) = plan.objective, columns.pooled()

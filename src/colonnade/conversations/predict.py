@@ -38,7 +38,7 @@ class Workplace(Protocol):
     """Where what takes long is computed."""
 
     async def do(self, work: Callable[[], T]) -> T:
-        """The result of some work, which touches nothing that others work on."""
+        """Return the result of some work, which touches nothing that others work on."""
         ...
 
 
@@ -61,7 +61,7 @@ class Scorer(Protocol):
         ...
 
     async def score(self, session: Session, rows: Rows) -> Floats | None:
-        """The total scores of these rows at the asker, None elsewhere."""
+        """Return the total scores of these rows at the asker, None elsewhere."""
         ...
 
 
@@ -85,15 +85,15 @@ class ShareKind(Protocol):
         ...
 
     def is_sum(self, job: Job) -> bool:
-        """Whether a score is the sum of one part from every party."""
+        """Return whether a score is the sum of one part from every party."""
         ...
 
     def scorer(self, holding: Holding) -> Scorer:
-        """What scores this party's rows with its share, in a session with the other parties."""
+        """Return what scores this party's rows with its share, in a session with the other parties."""
         ...
 
     def together(self, holdings: Mapping[str, Holding]) -> Floats:
-        """The scores where one process holds all shares and all columns, as in an experiment."""
+        """Return the scores where one process holds all shares and all columns, as in an experiment."""
         ...
 
 
@@ -128,12 +128,12 @@ class Session:
     _requests: int = 0
 
     def next_tag(self) -> int:
-        """A tag that the session has not used yet; all parties count alike."""
+        """Return a tag that the session has not used yet; all parties count alike."""
         self._tags += 1
         return tag_of(Topic.PREDICT, self._tags - 1)
 
     async def total(self, piece: Floats) -> Floats | None:
-        """The sum of all parties' pieces at the asker, None elsewhere."""
+        """Return the sum of all parties' pieces at the asker, None elsewhere."""
         tag = self.next_tag()
         if self.net.me == self.asker:
             return await self.secure.collect(piece, tag=tag)
@@ -141,7 +141,7 @@ class Session:
         return None
 
     async def score_all(self) -> Floats | None:
-        """The scores of every common row, in the common order, at the asker; all parties call this."""
+        """Return the scores of every common row, in the common order, at the asker; all parties call this."""
         parts = []
         for start in range(0, self.scorer.rows, CHUNK):
             rows = np.arange(start, min(start + CHUNK, self.scorer.rows))
@@ -150,7 +150,8 @@ class Session:
         return np.concatenate(whole) if whole else None
 
     async def ask(self, rows: Rows) -> Floats:
-        """The scores of these rows, in several requests where they are many; only the asker calls this."""
+        """Return the scores of these rows, in several requests where they are many; only the asker calls
+        this."""
         parts = [await self._ask(rows[first : first + CHUNK]) for first in range(0, len(rows), CHUNK)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 

@@ -20,7 +20,7 @@ class Progress:
 
     @classmethod
     def of(cls, dominators: int, stop: int) -> Progress:
-        """Nothing is begun yet."""
+        """Return nothing is begun yet."""
         zeros = [0] * dominators
         return cls(zeros, list(zeros), list(zeros), [stop] * dominators, [set() for _ in range(dominators)])
 
@@ -38,13 +38,13 @@ class Progress:
         self.base[index] = own
 
     def expects(self, own: int, index: int) -> bool:
-        """Whether a dominator's round is begun and not finished."""
+        """Return whether a dominator's round is begun and not finished."""
         return self.base[index] <= own < self.begun[index] and own not in self.beyond[index]
 
     def over(self, own: int, index: int) -> bool:
-        """Whether a dominator's round is finished."""
+        """Return whether a dominator's round is finished."""
         return own < self.base[index] or own in self.beyond[index]
 
     def under_way(self, index: int) -> list[int]:
-        """The rounds of a dominator that are begun and not finished."""
+        """Return the rounds of a dominator that are begun and not finished."""
         return [own for own in range(self.base[index], self.begun[index]) if own not in self.beyond[index]]

@@ -30,7 +30,7 @@ PATIENCE = 8
 
 
 def joining_pays(network: Net, touched: float) -> bool:
-    """Whether a call costs far more than the numbers that a batch of every dominator touches.
+    """Return whether a call costs far more than the numbers that a batch of every dominator touches.
 
     Then one call for many batches is hardly longer than one for one. Where numbers count, shares ahead make a
     slow party's updates ever longer, and its weights older than its speed does. All parties had better decide
@@ -86,7 +86,8 @@ class Reach:
             state.patience[index] -= 1
 
     def beyond(self, index: int, base: int) -> int:
-        """How many rounds more than `least` a dominator gets whose first `base` rounds are finished here.
+        """Return how many rounds more than `least` a dominator gets whose first `base` rounds are finished
+        here.
 
         >>> reach = Reach(2, least=1, own=1)
         >>> reach.look_back([1, 1])
@@ -100,6 +101,7 @@ class Reach:
         return max(0, state.heard[index] + state.ahead[index] - base - self.least)
 
     def may_launch(self, base: int) -> bool:
-        """Whether an own round may begin: the last theta is applied, or an update is made since then."""
+        """Return whether an own round may begin: the last theta is applied, or an update is made since
+        then."""
         state, own = self.state, self.own
         return own is None or state.heard[own] in (base, state.heard_before[own])

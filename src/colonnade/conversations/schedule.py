@@ -72,11 +72,11 @@ class Schedule:
         return self.per_epoch * self.epochs
 
     def shuffle(self, epoch: int) -> int:
-        """The number of the shuffle that an epoch uses."""
+        """Return the number of the shuffle that an epoch uses."""
         return epoch if self.reshuffle else 0
 
     def order(self, epoch: int) -> Rows:
-        """All rows in the order of an epoch."""
+        """Return all rows in the order of an epoch."""
         parts = [self.block(epoch, number) for number in range(self.blocks)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -91,11 +91,11 @@ class Schedule:
         return -(-self.rows // BLOCK)
 
     def block(self, epoch: int, number: int) -> Rows:
-        """The rows of one block of an epoch's order; all blocks but the last have `BLOCK` of them."""
+        """Return the rows of one block of an epoch's order; all blocks but the last have `BLOCK` of them."""
         return _shuffle(self.rows, self.seed, self.shuffle(epoch), number)
 
     def places(self, epoch: int, start: int, end: int) -> Rows:
-        """The rows from `start` to `end` of an epoch's order."""
+        """Return the rows from `start` to `end` of an epoch's order."""
         first, last = start // BLOCK, max(start, end - 1) // BLOCK
         if first == last:
             return self.block(epoch, first)[start - first * BLOCK : end - first * BLOCK]
@@ -106,7 +106,7 @@ class Schedule:
         return np.concatenate(parts)
 
     def rows_of(self, batch: Round) -> Rows:
-        """The rows of a batch."""
+        """Return the rows of a batch."""
         return self.places(batch.epoch, batch.start, batch.end)
 
     @cached_property
@@ -115,7 +115,8 @@ class Schedule:
         return -(-self.rows // self.per_epoch)
 
     def round(self, number: int, offset: int = 0) -> Round:
-        """The batch of a round; with an offset a pass begins that many batches later and wraps around."""
+        """Return the batch of a round; with an offset a pass begins that many batches later and wraps
+        around."""
         per_epoch, starts = self.per_epoch, self._starts
         epoch, position = divmod(number, per_epoch)
         position = (position + offset) % per_epoch
@@ -128,22 +129,22 @@ class Schedule:
         return [position * size + min(position, longer) for position in range(self.per_epoch + 1)]
 
     def dominator(self, number: int) -> str:
-        """The label holder that a round's scores are summed to."""
+        """Return the label holder that a round's scores are summed to."""
         return self.dominators[number % len(self.dominators)]
 
     def given(self, me: str) -> list[Iterator[int]]:
-        """The rounds of others, to which a party gives its shares: those of one list in its order."""
+        """Return the rounds of others, to which a party gives its shares: those of one list in its order."""
         if set(self.dominators) == {me}:
             return []
         others = (number for number in itertools.count() if self.dominator(number) != me)
         return [others]
 
     def led(self, me: str) -> Iterator[int]:
-        """The rounds that a party dominates."""
+        """Return the rounds that a party dominates."""
         return itertools.count(self.dominators.index(me), len(self.dominators))
 
     def epochs_of(self, numbers: Iterable[int]) -> set[int]:
-        """The epochs that some rounds belong to."""
+        """Return the epochs that some rounds belong to."""
         return {self.round(number).epoch for number in numbers}
 
 
@@ -157,7 +158,7 @@ class OwnTurns(Schedule):
     """
 
     def given(self, me: str) -> list[Iterator[int]]:
-        """The rounds of others: a list for every other dominator."""
+        """Return the rounds of others: a list for every other dominator."""
         others = len(self.dominators)
         return [itertools.count(j, others) for j, party in enumerate(self.dominators) if party != me]
 
@@ -175,7 +176,7 @@ class OwnPasses(OwnTurns):
     """
 
     def round(self, number: int, offset: int = 0) -> Round:
-        """The batch of a round, in its dominator's own pass."""
+        """Return the batch of a round, in its dominator's own pass."""
         per_epoch, starts = self.per_epoch, self._starts
         epoch, turn = divmod(number // len(self.dominators), per_epoch)
         # whoever is back at its first batch goes around once more, one batch further
@@ -189,7 +190,7 @@ class OwnPasses(OwnTurns):
 
 
 def at_own_pace(*, remembers: bool) -> type[OwnTurns]:
-    """How dominators that have a pace of their own go over the rows.
+    """Return how dominators that have a pace of their own go over the rows.
 
     An estimator that remembers the latest thetas, as SAGA does, needs another shuffle in every epoch of the
     run. What it remembers of a run's first batches is of
@@ -204,7 +205,8 @@ def at_own_pace(*, remembers: bool) -> type[OwnTurns]:
 
 @lru_cache(maxsize=8)
 def _shuffle(rows: int, seed: int, epoch: int, block: int) -> Rows:
-    """The rows of a block in a shuffle. It is the same at all parties: those in one process draw it once."""
+    """Return the rows of a block in a shuffle. It is the same at all parties: those in one process draw it
+    once."""
     if rows <= BLOCK:
         order = np.random.default_rng([seed, epoch]).permutation(rows)
     else:
@@ -218,6 +220,7 @@ def _shuffle(rows: int, seed: int, epoch: int, block: int) -> Rows:
 
 @lru_cache(maxsize=2)
 def _slices(rows: int, seed: int, epoch: int) -> Rows:
-    """The slices of a shuffle; the last one of the file stays the last, so that all other blocks are full."""
+    """Return the slices of a shuffle; the last one of the file stays the last, so that all other blocks are
+    full."""
     whole = rows // SLICE
     return np.append(np.random.default_rng([seed, epoch]).permutation(whole), whole)

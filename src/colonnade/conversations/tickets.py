@@ -107,7 +107,7 @@ class Tickets:
         return self.legs.state.ending
 
     def numbers(self) -> Iterable[int]:
-        """The rounds at both ends of what is in flight, for every dominator."""
+        """Return the rounds at both ends of what is in flight, for every dominator."""
         progress = self.state.progress
         ends = [
             (base, max(base, begun - 1)) for base, begun in zip(progress.base, progress.begun, strict=True)
@@ -117,12 +117,12 @@ class Tickets:
     # -- beginning and finishing rounds -------------------------------------------------------------
 
     def past(self, number: int) -> bool:
-        """Whether the round is not to be computed any more."""
+        """Return whether the round is not to be computed any more."""
         own, index = divmod(number, self._dominators)
         return own >= self.state.progress.stop[index]
 
     def expects(self, number: int) -> bool:
-        """Whether the round is begun here and not finished."""
+        """Return whether the round is begun here and not finished."""
         own, index = divmod(number, self._dominators)
         return self.state.progress.expects(own, index)
 
@@ -184,13 +184,13 @@ class Tickets:
         self._conditions.wake()
 
     def may_begin(self, number: int, extra: int = 0) -> bool:
-        """Whether the round is within its dominator's window and, at the keeper, has a ticket."""
+        """Return whether the round is within its dominator's window and, at the keeper, has a ticket."""
         if number >= self.end(number, extra):
             return False
         return not self.keeper or self._has_ticket(number % self._dominators, extra)
 
     def end(self, number: int, extra: int = 0) -> int:
-        """The first round of the same dominator that is beyond its window or the end."""
+        """Return the first round of the same dominator that is beyond its window or the end."""
         m, progress, reach = self._dominators, self.state.progress, self.reach
         index = number % m
         base, stop = progress.base[index], progress.stop[index]
@@ -202,7 +202,8 @@ class Tickets:
         return (limit if limit < stop else stop) * m + index
 
     def _has_ticket(self, index: int, extra: int) -> bool:
-        """Whether the keeper may give a share to this dominator: not too many in all, nor since any theta.
+        """Return whether the keeper may give a share to this dominator: not too many in all, nor since any
+        theta.
 
         A slow dominator has fewer in hand than a fast one, or at a pause all would wait for it to use them.
         """
@@ -230,7 +231,7 @@ class Tickets:
         return self.legs.closed
 
     def is_due(self, number: int) -> bool:
-        """Whether theta of a round may be applied now: one from beyond a pause waits for its end here.
+        """Return whether theta of a round may be applied now: one from beyond a pause waits for its end here.
 
         All parties take part in a pause, so nothing from beyond it can come before this party has begun it.
         """
@@ -241,12 +242,12 @@ class Tickets:
         await self.legs.until(lambda: self.is_due(number))
 
     def under_way(self) -> list[int]:
-        """The rounds that are begun here and not finished."""
+        """Return the rounds that are begun here and not finished."""
         m, progress = self._dominators, self.state.progress
         return [own * m + j for j in range(m) for own in progress.under_way(j)]
 
     def over(self, number: int) -> bool:
-        """Whether the round is finished here."""
+        """Return whether the round is finished here."""
         own, index = divmod(number, self._dominators)
         return self.state.progress.over(own, index)
 
@@ -273,12 +274,12 @@ class Tickets:
         self.legs.end_early()
 
     def strays(self) -> list[int]:
-        """The rounds that were begun here and never took place, once the run is over."""
+        """Return the rounds that were begun here and never took place, once the run is over."""
         m, legs, begun = self._dominators, self.legs.state, self.state.progress.begun
         counts = legs.closed[legs.last] if legs.last is not None else self.done
         return [own * m + j for j in range(m) for own in range(counts[j], begun[j])]
 
 
 def _more(these: Sequence[int], those: Sequence[int]) -> int:
-    """How many rounds are among these and not among those."""
+    """Return how many rounds are among these and not among those."""
     return sum([one - other for one, other in zip(these, those, strict=True) if one > other])

@@ -102,15 +102,15 @@ class Window:
         return self.state.stop < self._rounds
 
     def numbers(self) -> tuple[int, int]:
-        """The rounds at both ends of what is in flight."""
+        """Return the rounds at both ends of what is in flight."""
         return self.state.base, max(self.state.base, self.state.begun - 1)
 
     def past(self, number: int) -> bool:
-        """Whether the round is not to be computed any more."""
+        """Return whether the round is not to be computed any more."""
         return number >= self.state.stop
 
     def expects(self, number: int) -> bool:
-        """Whether the round is begun here and not finished."""
+        """Return whether the round is begun here and not finished."""
         return self.state.base <= number < self.state.begun and number not in self.state.beyond
 
     async def opens(self, number: int, extra: int = 0) -> bool:
@@ -132,11 +132,11 @@ class Window:
         return True
 
     def may_begin(self, number: int, extra: int = 0) -> bool:
-        """Whether the round is within the window, and before the next gate and the end."""
+        """Return whether the round is within the window, and before the next gate and the end."""
         return number < self.end(number, extra)
 
     def end(self, number: int, extra: int = 0) -> int:
-        """The first round that is beyond the window, a gate or the end."""
+        """Return the first round that is beyond the window, a gate or the end."""
         state = self.state
         end = min(state.base + self.ahead + extra, state.stop)
         return min(end, state.gates[0]) if state.gates else end
@@ -155,7 +155,8 @@ class Window:
         return False
 
     def is_due(self, number: int) -> bool:
-        """Whether theta of a round may be applied now: while a gate is closed none beyond it has begun."""
+        """Return whether theta of a round may be applied now: while a gate is closed none beyond it has
+        begun."""
         return True
 
     async def due(self, number: int) -> None:
@@ -189,11 +190,11 @@ class Window:
         self._conditions.wake()
 
     def under_way(self) -> list[int]:
-        """The rounds that are begun here and not finished."""
+        """Return the rounds that are begun here and not finished."""
         return [number for number in range(self.state.base, self.state.begun) if self.expects(number)]
 
     def over(self, number: int) -> bool:
-        """Whether the round is finished here."""
+        """Return whether the round is finished here."""
         return number < self.state.base or number in self.state.beyond
 
     def hold(self, gate: int) -> None:

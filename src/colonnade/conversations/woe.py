@@ -138,13 +138,13 @@ def _check_labels(me: str, bad: NDArray[np.bool_], terms: Woe) -> None:
 
 
 def _read_of(key: SealingKey, tally: Tally, peer: str, rows: int, terms: Woe) -> list[Counts]:
-    """The counts of a peer's columns, or an error with its name."""
+    """Return the counts of a peer's columns, or an error with its name."""
     with said_by(peer):
         return _read(key, tally, peer, rows, terms)
 
 
 def _read(key: SealingKey, tally: Tally, peer: str, rows: int, terms: Woe) -> list[Counts]:
-    """The counts of a peer's columns; SumError if what it sent cannot be right."""
+    """Return the counts of a peer's columns; SumError if what it sent cannot be right."""
     bins = _whole(tally.bins, len(tally.bins), peer)
     ordered, chained = _whole(tally.ordered, len(bins), peer), _whole(tally.chained, len(bins), peer)
     sizes = _whole(tally.rows, sum(bins), peer)
@@ -163,14 +163,14 @@ def _read(key: SealingKey, tally: Tally, peer: str, rows: int, terms: Woe) -> li
 
 
 def _whole(values: Numbers, due: int, peer: str) -> list[int]:
-    """So many whole numbers from 0 on, as a list."""
+    """Return so many whole numbers from 0 on, as a list."""
     if values.dtype.kind not in "iu" or values.shape != (due,) or (values < 0).any():
         raise SumError(f"{peer} sent a tally of shape {values.shape} {values.dtype}; {due} counts were due")
     return [int(value) for value in values]
 
 
 def _counted(bins: Bins, codes: Rows, bad: NDArray[np.bool_]) -> Counts:
-    """The counts of an own column, for which nothing needs to be sealed."""
+    """Return the counts of an own column, for which nothing needs to be sealed."""
     rows, bads = (np.bincount(each, minlength=bins.count).tolist() for each in (codes, codes[bad]))
     return Counts(bins.ordered, not bins.numeric, tuple(rows), tuple(bads))
 
@@ -202,7 +202,7 @@ def _check_bins(me: str, own: Binned, terms: Woe) -> None:
 
 
 def _understood(evidence: Evidence, bins: Sequence[Bins], sender: str) -> list[Weighed]:
-    """The party's columns with what the label holder told; SumError if it does not fit them."""
+    """Return the party's columns with what the label holder told; SumError if it does not fit them."""
     total = sum(each.count for each in bins)
     group, woe, iv = evidence.group, evidence.woe, evidence.iv
     fits = group.shape == woe.shape == (total,) and iv.shape == (len(bins),) and group.dtype.kind == "i"

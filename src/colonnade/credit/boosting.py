@@ -27,7 +27,7 @@ REGRESSIONS = {"squared": "squared_error", "poisson": "poisson", "gamma": "gamma
 def trees_to_sklearn(
     model: TreeModel, features: list[str]
 ) -> HistGradientBoostingClassifier | HistGradientBoostingRegressor:
-    """A fitted HistGradientBoosting of the same trees, of these prepared columns."""
+    """Return a fitted HistGradientBoosting of the same trees, of these prepared columns."""
     fitted = _blank(model, len(features))
     several, trees = len(model.forest.base), model.forest.trees
     if model.forest.kind.tolist() != list(range(several)) * (len(trees) // several):
@@ -41,7 +41,7 @@ def trees_to_sklearn(
 
 
 def _blank(model: TreeModel, width: int) -> HistGradientBoostingClassifier | HistGradientBoostingRegressor:
-    """A model of the same loss, labels and number of columns, fitted to rows of zeros."""
+    """Return a model of the same loss, labels and number of columns, fitted to rows of zeros."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     common = {"max_iter": 1, "early_stopping": False, "categorical_features": None}
@@ -59,7 +59,7 @@ def _blank(model: TreeModel, width: int) -> HistGradientBoostingClassifier | His
 
 
 def _predictor(model: TreeModel, tree: Tree) -> TreePredictor:
-    """One tree as scikit-learn has it: a record for every node."""
+    """Return one tree as scikit-learn has it: a record for every node."""
     from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
     from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 

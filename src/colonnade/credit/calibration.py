@@ -28,7 +28,7 @@ class Point(NamedTuple):
     observed: float
 
     def interval(self) -> tuple[float, float]:
-        """Where the true rate of bads lies with 95% confidence (Wilson)."""
+        """Return where the true rate of bads lies with 95% confidence (Wilson)."""
         n, p, square = self.rows, self.observed, NORMAL_95**2
         middle = (p + square / (2 * n)) / (1 + square / n)
         half = NORMAL_95 / (1 + square / n) * (p * (1 - p) / n + square / (4 * n * n)) ** 0.5
@@ -36,19 +36,19 @@ class Point(NamedTuple):
 
 
 def reliability(p: Floats, bad: Bads, bins: int = 10) -> list[Point]:
-    """The reliability curve: rows in order of their probability, in bins of nearly one size."""
+    """Return the reliability curve: rows in order of their probability, in bins of nearly one size."""
     order = np.argsort(p, kind="stable")
     parts = np.array_split(order, min(bins, len(order)))
     return [Point(len(rows), float(p[rows].mean()), float(bad[rows].mean())) for rows in parts]
 
 
 def brier(p: Floats, bad: Bads) -> float:
-    """The mean squared error of the probabilities."""
+    """Return the mean squared error of the probabilities."""
     return float(np.mean((p - bad) ** 2))
 
 
 def hosmer_lemeshow(p: Floats, bad: Bads, bins: int = 10) -> tuple[float, float]:
-    """The Hosmer-Lemeshow statistic and its p-value (chi-squared, bins - 2): a small one is bad."""
+    """Return the Hosmer-Lemeshow statistic and its p-value (chi-squared, bins - 2): a small one is bad."""
     from scipy.stats import chi2
 
     points = reliability(p, bad, bins)
@@ -70,7 +70,7 @@ class Platt:
 
     @staticmethod
     def fit(z: Floats, bad: Bads) -> Platt:
-        """The slope and shift of the largest likelihood, by Newton's method."""
+        """Return the slope and shift of the largest likelihood, by Newton's method."""
         from scipy.optimize import minimize
 
         y = np.where(bad, 1.0, -1.0)
@@ -88,7 +88,8 @@ class Platt:
 
 
 def isotonic(z: Floats, bad: Bads, new: Floats) -> Floats:
-    """The probabilities of new scores by isotonic regression on old ones: they only rise with the score."""
+    """Return the probabilities of new scores by isotonic regression on old ones: they only rise with the
+    score."""
     from sklearn.isotonic import IsotonicRegression
 
     fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(z, bad.astype(float))

@@ -30,7 +30,7 @@ def measures_of(scores: TestScores) -> dict[str, float]:
 
 
 def model_card(result: Result, scores: TestScores | None = None) -> dict[str, Any]:
-    """The card as plain data."""
+    """Return the card as plain data."""
     return {
         "model": {
             "algorithm": result.algorithm,
@@ -54,7 +54,7 @@ def model_card(result: Result, scores: TestScores | None = None) -> dict[str, An
 
 
 def as_markdown(card: dict[str, Any]) -> str:
-    """The card as Markdown."""
+    """Return the card as Markdown."""
     model, data = card["model"], card["data"]
     lines = [f"# Model card: {model['algorithm']} on {model['dataset']}", ""]
     lines += [

@@ -25,7 +25,7 @@ class Thresholds:
 
     @staticmethod
     def of(z: Floats, positive: Flags) -> Thresholds:
-        """One threshold for every different score."""
+        """Return one threshold for every different score."""
         values, inverse, rows = np.unique(-z, return_inverse=True, return_counts=True)
         found: Floats = np.bincount(inverse, positive, len(values)).astype(np.float64)
         return Thresholds(-values, np.cumsum(found), np.cumsum(rows - found))
@@ -46,7 +46,7 @@ class Thresholds:
         return self.true / (self.true + self.false)
 
     def average_precision(self) -> float:
-        """The area under the precision-recall curve, as a sum of steps."""
+        """Return the area under the precision-recall curve, as a sum of steps."""
         return float(np.sum(np.diff(self.tpr) * self.precision))
 
     def ks(self) -> tuple[float, float]:
@@ -67,7 +67,7 @@ class Confusion:
 
     @staticmethod
     def at(threshold: float, z: Floats, positive: Flags) -> Confusion:
-        """The counts where a row is taken as positive from this score on."""
+        """Return the counts where a row is taken as positive from this score on."""
         taken = z >= threshold
         counts = (taken & positive, taken & ~positive, ~taken & positive, ~taken & ~positive)
         return Confusion(*(int(np.count_nonzero(rows)) for rows in counts))
@@ -85,11 +85,11 @@ class Confusion:
 
 
 def part(some: float, all_: float) -> float:
-    """A quotient; NaN where there is nothing to divide by."""
+    """Return a quotient; NaN where there is nothing to divide by."""
     return some / all_ if all_ else float("nan")
 
 
 def confusion_matrix(y: NDArray[np.int64], predicted: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
-    """Rows by true class (down) and predicted class (across)."""
+    """Return rows by true class (down) and predicted class (across)."""
     counted = np.bincount(y * classes + predicted, minlength=classes * classes)
     return counted.reshape(classes, classes)

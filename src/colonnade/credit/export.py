@@ -30,7 +30,7 @@ IR_VERSION = 10
 
 
 def feature_names(model: LinearModel) -> list[str]:
-    """The prepared columns of all parties but the intercept."""
+    """Return the prepared columns of all parties but the intercept."""
     return [
         f"{party}.{output}"
         for party, block in model.blocks.items()
@@ -40,7 +40,7 @@ def feature_names(model: LinearModel) -> list[str]:
 
 
 def weights(model: LinearModel) -> Floats:
-    """The weight of every prepared column, in the order of `feature_names`."""
+    """Return the weight of every prepared column, in the order of `feature_names`."""
     return np.array(
         [
             weight
@@ -52,14 +52,14 @@ def weights(model: LinearModel) -> Floats:
 
 
 def to_sklearn(model: LinearModel) -> LogisticRegression:
-    """A fitted LogisticRegression of the same weights, of prepared columns."""
+    """Return a fitted LogisticRegression of the same weights, of prepared columns."""
     fitted = as_logistic(model, weights(model))
     fitted.feature_names_in_ = np.array(feature_names(model), dtype=object)
     return fitted
 
 
 def as_logistic(model: LinearModel, coefficients: Floats) -> LogisticRegression:
-    """A fitted LogisticRegression with these weights, and the intercept and labels of the model."""
+    """Return a fitted LogisticRegression with these weights, and the intercept and labels of the model."""
     from sklearn.linear_model import LogisticRegression
 
     model.require_logistic("an export")
@@ -73,7 +73,7 @@ def as_logistic(model: LinearModel, coefficients: Floats) -> LogisticRegression:
 
 
 def skops_bytes(fitted: BaseEstimator) -> bytes:
-    """A scikit-learn model as a skops file."""
+    """Return a scikit-learn model as a skops file."""
     try:
         from skops.io import dumps
     except ImportError as error:
@@ -83,7 +83,7 @@ def skops_bytes(fitted: BaseEstimator) -> bytes:
 
 
 def onnx_bytes(model: LinearModel) -> bytes:
-    """An ONNX graph: input `columns` [rows, features], outputs `score` and `probability` [rows, 1]."""
+    """Return an ONNX graph: input `columns` [rows, features], outputs `score` and `probability` [rows, 1]."""
     helper, double = _onnx()
     model.require_logistic("an export")
 
@@ -103,12 +103,13 @@ def onnx_bytes(model: LinearModel) -> bytes:
 
 
 def tree_features(model: TreeModel) -> list[str]:
-    """The prepared columns of all parties."""
+    """Return the prepared columns of all parties."""
     return [f"{party}.{output}" for party, made in model.preparations.items() for output in made.outputs]
 
 
 def trees_onnx_bytes(model: TreeModel) -> bytes:
-    """An ONNX graph of boosted trees: input `columns`, output `score`, and `probability` where it has one.
+    """Return an ONNX graph of boosted trees: input `columns`, output `score`, and `probability` where it has
+    one.
 
     A gap is a NaN.
     """
@@ -130,7 +131,7 @@ def trees_onnx_bytes(model: TreeModel) -> bytes:
 
 
 def _ensemble(model: TreeModel) -> dict[str, Any]:
-    """All trees as ONNX writes them: splits in one list, leaves in another, named by their places."""
+    """Return all trees as ONNX writes them: splits in one list, leaves in another, named by their places."""
     from onnx import TensorProto
 
     helper, double = _onnx()
@@ -198,7 +199,7 @@ def _onnx() -> tuple[Any, int]:
 
 
 def _graph(name: str, nodes: list[Any], places: Places, constants: list[Any]) -> bytes:
-    """The file of a graph from `columns` to its outputs."""
+    """Return the file of a graph from `columns` to its outputs."""
     from onnx import checker
 
     helper, double = _onnx()

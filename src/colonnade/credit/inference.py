@@ -37,7 +37,7 @@ class Coefficient:
 def coefficient_table(
     names: Sequence[tuple[str, str]], X: Floats, weights: Floats, l2: float = 0.0
 ) -> list[Coefficient]:
-    """The table of a logistic model on prepared columns X, whose names are (party, column)."""
+    """Return the table of a logistic model on prepared columns X, whose names are (party, column)."""
     from scipy.stats import norm
 
     p = expit(X @ weights)

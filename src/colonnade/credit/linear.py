@@ -38,7 +38,7 @@ class Block:
         return float(self.weights[outputs.index(INTERCEPT)]) if INTERCEPT in outputs else 0.0
 
     def parts(self, table: RawTable) -> Floats:
-        """Every raw column's part of every row's score, [rows, columns], the intercept left out."""
+        """Return every raw column's part of every row's score, [rows, columns], the intercept left out."""
         X = self.preparation.transform(table).X
         parts = np.zeros((table.rows, len(self.preparation.columns)))
         for j, output in enumerate(self.preparation.outputs):
@@ -49,7 +49,8 @@ class Block:
 
 
 def raw_column(preparation: Preparation, output: str, party: str) -> int:
-    """The raw column that a prepared one was made of: itself, or that before the sign, `column=value`."""
+    """Return the raw column that a prepared one was made of: itself, or that before the sign,
+    `column=value`."""
     columns = preparation.columns
     made = [c for c in columns if output == c or output.startswith((f"{c}=", f"{c} "))]
     if not made:
@@ -71,7 +72,7 @@ class Additive(Protocol):
         ...
 
     def parts(self, tables: Mapping[str, RawTable]) -> Floats:
-        """Every column's part of every score, parties side by side."""
+        """Return every column's part of every score, parties side by side."""
         ...
 
 
@@ -85,7 +86,7 @@ class LinearModel:
 
     @staticmethod
     def of(model: KeptModel) -> LinearModel:
-        """The model that a run kept; ShareError if it is not linear or has several scores per row."""
+        """Return the model that a run kept; ShareError if it is not linear or has several scores per row."""
         blocks = {}
         for party, share in model.shares.items():
             weights = share.arrays.get("w")
@@ -116,11 +117,11 @@ class LinearModel:
         return [(party, c) for party, block in self.blocks.items() for c in block.preparation.columns]
 
     def parts(self, tables: Mapping[str, RawTable]) -> Floats:
-        """Every column's part of every score, parties side by side."""
+        """Return every column's part of every score, parties side by side."""
         return np.hstack([block.parts(tables[party]) for party, block in self.blocks.items()])
 
     def scores(self, tables: Mapping[str, RawTable]) -> Floats:
-        """The score of every row."""
+        """Return the score of every row."""
         z: Floats = self.parts(tables).sum(axis=1) + self.intercept
         return z
 
@@ -137,7 +138,7 @@ class Reasons:
 def reasons(
     model: Additive, tables: Mapping[str, RawTable], reference: Mapping[str, RawTable]
 ) -> list[Reasons]:
-    """The reasons of every row, measured from the mean row of `reference` (the training rows)."""
+    """Return the reasons of every row, measured from the mean row of `reference` (the training rows)."""
     mean = model.parts(reference).mean(axis=0)
     base = float(mean.sum() + model.intercept)
     found = []

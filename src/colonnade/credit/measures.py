@@ -55,7 +55,7 @@ class Gain:
 
 
 def gains(z: Floats, bad: Bads, parts: int = 10) -> list[Gain]:
-    """The lift and gain table: rows from the highest score down, in parts of nearly one size."""
+    """Return the lift and gain table: rows from the highest score down, in parts of nearly one size."""
     _check(bad)
     order = np.argsort(-z, kind="stable")
     base, found, seen, caught = float(bad.mean()), [], 0, 0

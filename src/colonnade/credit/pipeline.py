@@ -26,7 +26,7 @@ Step = tuple[str, Any, list[str]]
 
 
 def to_pipeline(model: LinearModel) -> Pipeline:
-    """The fitted Pipeline; ShareError where it cannot say what the preparation does."""
+    """Return the fitted Pipeline; ShareError where it cannot say what the preparation does."""
     import pandas as pd
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import Pipeline
@@ -63,7 +63,7 @@ def _check(block: Block) -> None:
 
 
 def _steps(block: Block) -> list[tuple[Step, list[float]]]:
-    """The steps of one party's columns, each with the weights of what it puts out.
+    """Return the steps of one party's columns, each with the weights of what it puts out.
 
     A step is learnt from rows that are made up so that it learns what the preparation has learnt.
     """
@@ -108,7 +108,8 @@ def _numbers(made: Preparation, kept: list[int], party: str) -> Any:
 
 
 def _one_hot(values: tuple[str, ...], column: str) -> Any:
-    """A column for every value; what is rare or unknown goes to the one for others, if there is one."""
+    """Return a column for every value; what is rare or unknown goes to the one for others, if there is
+    one."""
     import pandas as pd
     from sklearn.frozen import FrozenEstimator
     from sklearn.impute import SimpleImputer

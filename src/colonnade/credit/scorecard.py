@@ -44,7 +44,7 @@ class Scaling:
         return self.pdo / log(2)
 
     def points(self, z: Floats) -> Floats:
-        """The points of scores, before any rounding."""
+        """Return the points of scores, before any rounding."""
         return self.base_score - self.factor * (log(self.base_odds) + z)
 
 
@@ -69,7 +69,7 @@ class Scorecard:
 
     @staticmethod
     def of(model: LinearModel, scaling: Scaling | None = None) -> Scorecard:
-        """The scorecard of a linear model of weighed columns."""
+        """Return the scorecard of a linear model of weighed columns."""
         model.require_logistic("a scorecard")
         scaling = scaling or Scaling()
         base = float(scaling.points(np.array([model.intercept]))[0])
@@ -84,7 +84,7 @@ class Scorecard:
         return Scorecard(scaling, float(round(base)) if scaling.rounded else base, lines)
 
     def score(self, model: LinearModel, tables: Mapping[str, RawTable]) -> Floats:
-        """The points of every row: those of its bins, added up."""
+        """Return the points of every row: those of its bins, added up."""
         rows = next(iter(tables.values())).rows
         total = np.full(rows, self.base)
         for party, block in model.blocks.items():
@@ -96,13 +96,14 @@ class Scorecard:
 
 
 def points_of(block: Block, scaling: Scaling | None = None) -> list[Line]:
-    """The points of one party's own bins, from its own share; none where its columns are not weighed."""
+    """Return the points of one party's own bins, from its own share; none where its columns are not
+    weighed."""
     scaling = scaling or Scaling()
     return [line for weighed in block.preparation.woe for line in _lines(block, weighed, scaling)]
 
 
 def _lines(block: Block, weighed: Weighed, scaling: Scaling) -> list[Line]:
-    """The points of every bin of a column: the party's own, from its own share."""
+    """Return the points of every bin of a column: the party's own, from its own share."""
     place = block.preparation.columns.index(weighed.bins.column)
     effect = block.parts(_examples(block, weighed))[:, place]
     points = -scaling.factor * effect
@@ -114,7 +115,8 @@ def _lines(block: Block, weighed: Weighed, scaling: Scaling) -> list[Line]:
 
 
 def _examples(block: Block, weighed: Weighed) -> RawTable:
-    """A table with a row for every joined bin of one column; the other columns are the same in all rows."""
+    """Return a table with a row for every joined bin of one column; the other columns are the same in all
+    rows."""
     values: list[Column] = []
     for each in block.preparation.woe:
         first = [weighed.group.index(k) for k in range(len(weighed.woe))]
@@ -125,7 +127,7 @@ def _examples(block: Block, weighed: Weighed) -> RawTable:
 
 
 def _values(bins: Bins, codes: list[int]) -> Column:
-    """A value of each of these bins."""
+    """Return a value of each of these bins."""
     if bins.numeric:
         special = {code: value for value, code in bins.special}
         above = float(np.nextafter(bins.edges[-1], np.inf)) if bins.edges else 0.0

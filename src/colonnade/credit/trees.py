@@ -47,7 +47,7 @@ class TreeModel:
 
     @staticmethod
     def of(model: KeptModel) -> TreeModel:
-        """The trees that a run kept; ShareError if it kept another kind of model."""
+        """Return the trees that a run kept; ShareError if it kept another kind of model."""
         for party, share in model.shares.items():
             if share.manifest.kind != "trees":
                 raise ShareError(f"{party}: a {share.manifest.kind} share; this is about boosted trees")
@@ -75,7 +75,7 @@ class TreeModel:
         return float(self.forest.base[0] + sum(tree.value[0] for tree in self.forest.trees))
 
     def parts(self, tables: Mapping[str, RawTable]) -> Floats:
-        """Every raw column's part of every row's score, [rows, columns]."""
+        """Return every raw column's part of every row's score, [rows, columns]."""
         self._require_one_score()
         left = self.sides(
             {party: made.transform(tables[party]).X for party, made in self.preparations.items()}
@@ -93,12 +93,12 @@ class TreeModel:
         return parts
 
     def scores(self, tables: Mapping[str, RawTable]) -> Floats:
-        """The score of every row."""
+        """Return the score of every row."""
         z: Floats = self.parts(tables).sum(axis=1) + self.intercept
         return z
 
     def importances(self) -> list[ColumnImportance]:
-        """What every raw column did, the largest gain first."""
+        """Return what every raw column did, the largest gain first."""
         found: dict[tuple[str, str], list[float]] = {name: [0.0, 0.0, 0.0] for name in self.columns}
         for number, (party, made) in enumerate(self.preparations.items()):
             each = importance_of(self.forest, number, self.splits[party], len(made.outputs))
@@ -114,14 +114,14 @@ class TreeModel:
         return sorted(rows, key=lambda row: -row.gain)
 
     def split(self, tree: Tree, node: int) -> tuple[int, float, bool]:
-        """The column of a split among all prepared ones, its threshold, and whether gaps go left."""
+        """Return the column of a split among all prepared ones, its threshold, and whether gaps go left."""
         party, number = int(tree.party[node]), int(tree.split[node])
         own = list(self.splits.values())[party]
         before = sum(len(made.outputs) for made in list(self.preparations.values())[:party])
         return before + int(own.column[number]), float(own.threshold[number]), bool(own.gaps_left[number])
 
     def sides(self, X: Mapping[str, Matrix]) -> dict[int, Flags]:
-        """Which prepared rows go left in every party's splits."""
+        """Return which prepared rows go left in every party's splits."""
         return {number: self.splits[party].left(X[party]) for number, party in enumerate(self.splits)}
 
     def _require_one_score(self) -> None:
@@ -129,7 +129,7 @@ class TreeModel:
             raise ShareError("parts of a score need one score per row; this model has one for every class")
 
     def _raw_columns(self) -> dict[int, list[int]]:
-        """The place among `columns` of the raw column behind every split of a party."""
+        """Return the place among `columns` of the raw column behind every split of a party."""
         found, first = {}, 0
         for number, (party, made) in enumerate(self.preparations.items()):
             sources = [first + raw_column(made, output, party) for output in made.outputs]
@@ -139,6 +139,6 @@ class TreeModel:
 
 
 def _splitting(tree: Tree, columns: Mapping[int, list[int]]) -> list[tuple[int, int]]:
-    """The nodes of a tree that split, each with the raw column that it compares."""
+    """Return the nodes of a tree that split, each with the raw column that it compares."""
     nodes = np.flatnonzero(tree.party != LEAF).tolist()
     return [(node, columns[int(tree.party[node])][int(tree.split[node])]) for node in nodes]

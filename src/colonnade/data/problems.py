@@ -26,7 +26,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def listed(problems: Iterable[Problem], most: int = 12) -> str:
-    """All problems in one text, for an error."""
+    """Return all problems in one text, for an error."""
     lines = [problem.line for problem in problems]
     more = f"; and {len(lines) - most} more" if len(lines) > most else ""
     return "; ".join(lines[:most]) + more

@@ -64,7 +64,7 @@ class Table:
         return tuple(place for place, column in enumerate(self.columns) if column == INTERCEPT)
 
     def take(self, rows: Rows) -> Table:
-        """The given rows, in the given order."""
+        """Return the given rows, in the given order."""
         return replace(
             self,
             X=self.X[rows],
@@ -90,7 +90,7 @@ class Reading:
     decimal: str | None = None
 
     def and_left_out(self, rows: int, why: str, remark: str = "") -> Reading:
-        """The same, with some more rows left out."""
+        """Return the same, with some more rows left out."""
         if not rows:
             return self
         said = f"{count(rows, 'row')} left out: {why}{remark}"
@@ -126,15 +126,15 @@ class RawTable:
         return bool(issparse(self.values))
 
     def warned(self, sentences: Iterable[str]) -> RawTable:
-        """The same, with more for its owner to look at."""
+        """Return the same, with more for its owner to look at."""
         return replace(self, reading=replace(self.reading, warned=(*self.reading.warned, *sentences)))
 
     def row_number(self, row: int) -> int:
-        """The number that this row has in the file, counted from 1."""
+        """Return the number that this row has in the file, counted from 1."""
         return row_number(row, self.origin)
 
     def positions(self, columns: Sequence[str]) -> list[int]:
-        """The places of the named columns in the table, counted from 0."""
+        """Return the places of the named columns in the table, counted from 0."""
         place = self._place
         for c in columns:
             if c not in place:
@@ -147,11 +147,11 @@ class RawTable:
         return {c: j for j, c in enumerate(self.columns)}
 
     def has(self, column: str) -> bool:
-        """Whether there is a column of this name."""
+        """Return whether there is a column of this name."""
         return column in self._place
 
     def column(self, name: str) -> Column:
-        """One column's values: float64, or text."""
+        """Return one column's values: float64, or text."""
         (j,) = self.positions([name])
         if isinstance(self.values, tuple):
             return self.values[j]
@@ -160,7 +160,7 @@ class RawTable:
         return np.asarray(self.values[:, j], dtype=np.float64)
 
     def select(self, columns: Sequence[str] | Sequence[int]) -> RawTable:
-        """The given columns, by name or by position."""
+        """Return the given columns, by name or by position."""
         names = [c for c in columns if isinstance(c, str)]
         where = self.positions(names) if names else [int(c) for c in columns]
         chosen = tuple(self.columns[j] for j in where)
@@ -175,7 +175,7 @@ class RawTable:
         return replace(self, columns=chosen, values=values)
 
     def take(self, rows: Rows) -> RawTable:
-        """The given rows, in the given order."""
+        """Return the given rows, in the given order."""
         values = self.values
         return replace(
             self,
@@ -188,7 +188,7 @@ class RawTable:
 
 
 def count(number: int, thing: str) -> str:
-    """So many of a thing, in words.
+    """Return so many of a thing, in words.
 
     >>> count(1, "row"), count(1200, "row"), count(3, "category")
     ('1 row', '1,200 rows', '3 categories')
@@ -199,18 +199,18 @@ def count(number: int, thing: str) -> str:
 
 
 def some(names: Iterable[str], most: int = 6) -> str:
-    """The first few names, for a sentence."""
+    """Return the first few names, for a sentence."""
     shown = list(names)
     return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
 
 
 def row_number(row: int, origin: Rows | None) -> int:
-    """The number of a row in its file, counted from 1. `origin` is that of its `RawTable`."""
+    """Return the number of a row in its file, counted from 1. `origin` is that of its `RawTable`."""
     return 1 + (row if origin is None else int(origin[row]))
 
 
 def different(column: Any) -> tuple[list[str], Rows]:
-    """The different texts of a pyarrow column, gaps as "", and which of them every row has.
+    """Return the different texts of a pyarrow column, gaps as "", and which of them every row has.
 
     As in the functions below, pyarrow's own way to NumPy or Python would import pandas where it is installed.
     """
@@ -224,7 +224,7 @@ def different(column: Any) -> tuple[list[str], Rows]:
 
 
 def array_of(values: NDArray[Any]) -> Any:
-    """A pyarrow column of numbers, or of texts."""
+    """Return a pyarrow column of numbers, or of texts."""
     import pyarrow as pa
 
     if values.dtype.kind not in "OU":
@@ -244,20 +244,20 @@ def array_of(values: NDArray[Any]) -> Any:
 
 
 def is_ascii(texts: NDArray[np.str_]) -> bool:
-    """Whether all letters of these texts are in ASCII; not so where there are no letters."""
+    """Return whether all letters of these texts are in ASCII; not so where there are no letters."""
     if not texts.dtype.itemsize:
         return False
     return int(np.ascontiguousarray(texts).view(np.uint32).max(initial=0)) < 128
 
 
 def whole_numbers_of(column: Any) -> Rows:
-    """A pyarrow array of int32 without gaps."""
+    """Return a pyarrow array of int32 without gaps."""
     here = slice(column.offset, column.offset + len(column))
     return np.frombuffer(column.buffers()[1] or b"", dtype=np.int32)[here].astype(np.int64)
 
 
 def numbers_of(column: Any) -> Floats:
-    """A pyarrow column of float64, gaps as NaN."""
+    """Return a pyarrow column of float64, gaps as NaN."""
     array = column.combine_chunks()
     here = slice(array.offset, array.offset + len(array))
     known, data = array.buffers()
@@ -271,7 +271,7 @@ def numbers_of(column: Any) -> Floats:
 
 
 def stack(columns: Sequence[Column], rows: int) -> Values:
-    """One matrix when all columns are numbers (or there are none), else one array per column."""
+    """Return one matrix when all columns are numbers (or there are none), else one array per column."""
     if any(c.dtype == object for c in columns):
         return tuple(columns)
     X = np.empty((rows, len(columns)))
@@ -281,14 +281,15 @@ def stack(columns: Sequence[Column], rows: int) -> Values:
 
 
 def int32_indices(X: csr_array) -> csr_array:
-    """The same matrix with 32-bit indices, unless it holds too much for them."""
+    """Return the same matrix with 32-bit indices, unless it holds too much for them."""
     if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
         return X
     return csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
 
 
 def dense_if_full(X: csr_array) -> Matrix:
-    """A sparse matrix as an array if it is smaller so: 12 bytes a stored value are more than 8 a cell."""
+    """Return a sparse matrix as an array if it is smaller so: 12 bytes a stored value are more than 8 a
+    cell."""
     full = 3 * X.nnz > 2 * X.shape[0] * X.shape[1]
     return np.asarray(X.toarray(), dtype=np.float64) if full else X
 
@@ -308,13 +309,13 @@ def first_place(X: Matrix, bad: NDArray[np.bool_]) -> tuple[int, int] | None:
 
 
 def stored_values(X: Matrix) -> Floats:
-    """The numbers that a matrix holds in memory: all cells, or what a sparse one stores."""
+    """Return the numbers that a matrix holds in memory: all cells, or what a sparse one stores."""
     numbers: Floats = X.data if isinstance(X, csr_array) else X
     return numbers
 
 
 def as_numbers(values: Column) -> Floats:
-    """Numbers as they are: the same array, single or double, not a copy; anything else as double."""
+    """Return numbers as they are: the same array, single or double, not a copy; anything else as double."""
     return cast(Floats, values) if values.dtype.kind == "f" else values.astype(np.float64)
 
 

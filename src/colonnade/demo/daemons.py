@@ -62,7 +62,7 @@ def wait_connected(settings: dict[str, Settings]) -> None:
 
 
 async def ask(settings: Settings, request: commands.Request, tell: Tell) -> Any:
-    """The daemon's result for a request; ColonnadeError if it answers with an error."""
+    """Return the daemon's result for a request; ColonnadeError if it answers with an error."""
     async for message in commands.ask(settings, request):
         if isinstance(message, commands.EventReply):
             tell(message.event)

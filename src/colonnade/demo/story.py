@@ -67,7 +67,8 @@ def run_demo(folder: Path, tell: Tell = lambda event: None) -> Demo:
 
 
 def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str, float, str]]) -> Demo:
-    """The demonstration's numbers, from all folders and a pooled model: no department could do this."""
+    """Return the demonstration's numbers, from all folders and a pooled model: no department could do
+    this."""
     stored = {
         party: stored_shares.load(each.state / "models", terms.name) for party, each in settings.items()
     }
@@ -99,7 +100,7 @@ def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str,
 
 
 def _put_together(result: Result, own: dict[str, Dossier]) -> Dossier:
-    """What a report of the whole run needs, from what every department could report by itself."""
+    """Return what a report of the whole run needs, from what every department could report by itself."""
     holder = own[HOLDER]
     data = msgspec.structs.replace(
         holder.result.data,
@@ -118,7 +119,7 @@ def _put_together(result: Result, own: dict[str, Dossier]) -> Dossier:
 def _joined(
     settings: dict[str, Settings], terms: Terms, stored: dict[str, stored_shares.StoredShare]
 ) -> tuple[dict[str, Table], dict[str, Table], dict[str, int]]:
-    """Every department's prepared rows, joined in clear: exactly those that alignment found."""
+    """Return every department's prepared rows, joined in clear: exactly those that alignment found."""
     own = {
         party: load_rows(each, "patients", terms.align.keys, label=party == HOLDER)
         for party, each in settings.items()
@@ -137,21 +138,21 @@ def _joined(
 
 
 def _prepared(raw: RawTable, rows: Rows, share: stored_shares.StoredShare) -> Table:
-    """These rows with labels and columns as they were in training."""
+    """Return these rows with labels and columns as they were in training."""
     part = raw.take(rows)
     y = share.labels.transform(part.y) if share.labels is not None and part.y is not None else None
     return share.preparation.transform(replace(part, y=None, ids=None), y)
 
 
 def learnt(party: str) -> str:
-    """What this run tells a department about the others' data, whether it looks or not."""
+    """Return what this run tells a department about the others' data, whether it looks or not."""
     if party == HOLDER:
         return "who is a patient of all four; each one's total score, so the sum of the other three's"
     return "who is a patient of all four; in the end the weights of its own columns, and no diagnosis"
 
 
 def _alone(train: Table, test: Table, job: Job) -> dict[str, float]:
-    """The metrics of the clinic's own columns alone: the reason to federate."""
+    """Return the metrics of the clinic's own columns alone: the reason to federate."""
     loss, penalty = (
         LOSSES[USUAL["binary"]],
         Penalty(REGULARIZERS["l2"], job.train.l2_for(train.rows), free=train.free),
@@ -161,13 +162,13 @@ def _alone(train: Table, test: Table, job: Job) -> dict[str, float]:
 
 
 def _labels(table: Table) -> Floats:
-    """The labels of a table; DataError if it has none."""
+    """Return the labels of a table; DataError if it has none."""
     if table.y is None:
         raise DataError(f"{table.name} has no labels; the clinic's file should have the diagnosis")
     return table.y
 
 
 def _ids(path: Path) -> list[str]:
-    """The ids of the patients in a CSV file."""
+    """Return the ids of the patients in a CSV file."""
     with path.open(newline="", encoding="utf-8") as file:
         return [row["patient"] for row in csv.DictReader(file)]

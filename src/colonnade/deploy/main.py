@@ -73,7 +73,7 @@ async def _main(settings: Settings) -> None:
 
 
 def _site(daemon: Daemon) -> Site:
-    """The daemon's page; JobError if what it needs is not installed."""
+    """Return the daemon's page; JobError if what it needs is not installed."""
     try:
         from colonnade.deploy.http.pages.site import Site
     except ModuleNotFoundError as error:
@@ -83,7 +83,7 @@ def _site(daemon: Daemon) -> Site:
 
 
 def _service(daemon: Daemon, serve: Serve) -> Service:
-    """The prediction service; JobError if what it needs is not installed."""
+    """Return the prediction service; JobError if what it needs is not installed."""
     try:
         from colonnade.deploy.http.service import Service
     except ModuleNotFoundError as error:

@@ -161,7 +161,7 @@ class Settings(Section, frozen=True, kw_only=True):
     folder: str = ""  # where the file lies; set when it is read
 
     def path(self, name: str) -> Path:
-        """The path of a file that the settings name."""
+        """Return the path of a file that the settings name."""
         return Path(self.folder) / name
 
     @property
@@ -184,17 +184,17 @@ class Settings(Section, frozen=True, kw_only=True):
         return Path(tempfile.gettempdir()) / f"colonnade-{os.getuid()}" / f"{name}.sock"
 
     def credentials(self) -> Credentials:
-        """This party's key, and the certificates of its peers."""
+        """Return this party's key, and the certificates of its peers."""
         return Credentials.load(self.path(self.certificates), self.name, self.peers)
 
     def credentials_now(self) -> Credentials:
-        """The same as the files are now; a peer whose certificate was taken away has none."""
+        """Return the same as the files are now; a peer whose certificate was taken away has none."""
         folder = self.path(self.certificates)
         return Credentials.load(folder, self.name, [p for p in self.peers if (folder / f"{p}.crt").exists()])
 
 
 def address(text: str, where: str) -> Address:
-    """The host and port in a setting; JobError, naming `where` it stands, if it is no address.
+    """Return the host and port in a setting; JobError, naming `where` it stands, if it is no address.
 
     >>> address("127.0.0.1:7401", "listen")
     ('127.0.0.1', 7401)
@@ -206,7 +206,7 @@ def address(text: str, where: str) -> Address:
 
 
 def read_settings(path: Path) -> Settings:
-    """The settings in a TOML file; JobError if they cannot be read or do not go together."""
+    """Return the settings in a TOML file; JobError if they cannot be read or do not go together."""
     plain = read_toml(path, "there is no such file; docs/deploy.md shows how to write one")
     refuse_unknown(plain, Settings, str(path))
     for name, entry in plain.get("data", {}).items():

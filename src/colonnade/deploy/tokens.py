@@ -12,7 +12,8 @@ SHORTEST = 16
 
 
 def read_token(path: Path, where: str) -> str:
-    """The token in a file; JobError, naming the setting, if it is missing, short, or others may read it."""
+    """Return the token in a file; JobError, naming the setting, if it is missing, short, or others may read
+    it."""
     try:
         token = path.read_text(encoding="utf-8").strip()
         mode = path.stat().st_mode

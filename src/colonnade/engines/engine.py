@@ -33,11 +33,11 @@ class Engine(Protocol):
     """Where a party's rows are computed on."""
 
     def rows(self, X: Matrix, order: Rows | None = None) -> RowKernels:
-        """The rows of a block, in the given order, ready to be computed on."""
+        """Return the rows of a block, in the given order, ready to be computed on."""
         ...
 
     def sums(self, codes: Codes, starts: Places, rows: Rows, slot: Places, words: Words, bins: int) -> Words:
-        """The words of some rows added up by bin, a histogram of all columns (`trees.histogram`)."""
+        """Return the words of some rows added up by bin, a histogram of all columns (`trees.histogram`)."""
         ...
 
     def close(self) -> None:

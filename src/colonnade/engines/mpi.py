@@ -45,7 +45,7 @@ class Ranks:
 
 
 def _spawned(workers: int) -> Comm:
-    """The line to newly spawned ranks; an error that says what is missing."""
+    """Return the line to newly spawned ranks; an error that says what is missing."""
     beside = str(Path(sys.executable).parent)
     if shutil.which("mpiexec") is None:  # MPI starts ranks with it, and a wheel's lies beside the interpreter
         os.environ["PATH"] = f"{beside}{os.pathsep}{os.environ.get('PATH', '')}"

@@ -65,7 +65,7 @@ class Processes:
         return total
 
     def buffer(self, name: str, values: Numbers) -> Place:
-        """Where workers read these values until the next of this name."""
+        """Return where workers read these values until the next of this name."""
         place, room = self.room(name, values.shape, values.dtype)
         room[...] = values
         return place
@@ -98,7 +98,7 @@ class Processes:
         self._shelf.close()
 
     def _source(self, X: Numbers) -> Place:
-        """Where columns lie that are computed on; those used last stay shared."""
+        """Return where columns lie that are computed on; those used last stay shared."""
         known = self._sources.get(id(X))
         if known is None:
             known = self._sources[id(X)] = (X, self._shelf.put(X))

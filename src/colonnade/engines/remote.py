@@ -134,11 +134,11 @@ class RemoteRows:
         return (end - start) * int(self._X.shape[1])
 
     def _rows(self, start: int, end: int) -> Floats:
-        """Rows in their order, from here."""
+        """Return rows in their order, from here."""
         return self._X[start:end] if self._order is None else self._X[self._order[start:end]]
 
     def _dealt(self, shards: Sequence[int]) -> list[tuple[int, list[int]]]:
-        """The workers that hold some of these shards, and which."""
+        """Return the workers that hold some of these shards, and which."""
         parts = [
             (worker, [s for s in shards if s % self._crew.size == worker])
             for worker in range(self._crew.size)

@@ -31,7 +31,7 @@ class Place(msgspec.Struct, frozen=True):
     writable: bool = True
 
     def open(self) -> Numbers:
-        """The array; what one process writes the others see."""
+        """Return the array; what one process writes the others see."""
         if not all(self.shape):
             return np.empty(self.shape, self.dtype)
         mode: Literal["r", "r+"] = "r+" if self.writable else "r"
@@ -49,7 +49,7 @@ class Shelf:
         self._numbers = itertools.count()
 
     def make(self, shape: tuple[int, ...], dtype: Any = np.float64) -> tuple[Place, Numbers]:
-        """A new array to be filled."""
+        """Return a new array to be filled."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         folder = self._disk
         # half of what is free: whoever writes where there is no room is ended by the system
@@ -61,7 +61,7 @@ class Shelf:
         return place, place.open()
 
     def put(self, values: Numbers) -> Place:
-        """An array that workers can read: where it lies already, or a copy."""
+        """Return an array that workers can read: where it lies already, or a copy."""
         if isinstance(values, np.memmap) and values.filename is not None and values.flags.c_contiguous:
             whole = Path(values.filename).stat().st_size == values.offset + values.nbytes
             if whole:  # and no part of it, which would lie elsewhere in the file

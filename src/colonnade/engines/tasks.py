@@ -87,12 +87,12 @@ def perform(task: Task, find: Find) -> None:
 
 
 def bounds(shard: int, start: int, end: int) -> tuple[int, int]:
-    """The rows of a shard that lie between start and end."""
+    """Return the rows of a shard that lie between start and end."""
     return max(start, shard * SHARD), min(end, (shard + 1) * SHARD)
 
 
 def shards_of(start: int, end: int) -> range:
-    """The shards that the rows from start to end lie in."""
+    """Return the shards that the rows from start to end lie in."""
     return range(start // SHARD, -(-end // SHARD))
 
 

@@ -27,7 +27,7 @@ class Mapped:
         self._known: OrderedDict[Place, Numbers] = OrderedDict()
 
     def find(self, place: Place) -> Numbers:
-        """A shared array."""
+        """Return a shared array."""
         known = self._known.get(place)
         if known is None:
             known = self._known[place] = place.open()

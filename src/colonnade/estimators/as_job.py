@@ -18,7 +18,7 @@ TRAIN_KEYS = ("epochs", "batch", "step", "tolerance", "l2", "l1", "loss")
 
 
 def read(given: Mapping[str, Any], job: Mapping[str, Any], where: str) -> Job:
-    """The job of an estimator's own parameters and, for all else, of its parameter `job`."""
+    """Return the job of an estimator's own parameters and, for all else, of its parameter `job`."""
     if "data" in job:
         own = "columns, scale, missing, categorical, rare"
         raise JobError(f"{where}: job has a section 'data', but the data is X; use {own}")
@@ -32,7 +32,7 @@ def read(given: Mapping[str, Any], job: Mapping[str, Any], where: str) -> Job:
 
 
 def for_labels(job: Job, task: Task, classes: int | None, tasks: tuple[str, ...], where: str) -> Job:
-    """The job with the loss for such labels, and a score for every class where the loss has them."""
+    """Return the job with the loss for such labels, and a score for every class where the loss has them."""
     composition = compose(job)
     loss = composition.loss(task, with_probabilities=True)
     if LOSSES[loss].task not in tasks:
@@ -43,5 +43,5 @@ def for_labels(job: Job, task: Task, classes: int | None, tasks: tuple[str, ...]
 
 
 def _plain(value: Any) -> Any:
-    """The value as a plain Python number, if it is one of NumPy's (as parameter grids have them)."""
+    """Return the value as a plain Python number, if it is one of NumPy's (as parameter grids have them)."""
     return value.item() if isinstance(value, np.generic) else value

@@ -176,7 +176,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def _dealt(self, X: Any, seed: int) -> Parties:
-        """Every party's columns."""
+        """Return every party's columns."""
         if self.parties is not None and not isinstance(self.parties, Integral):
             raise DataError(f"parties = {self.parties!r}: give their number; columns says who holds which")
         if not isinstance(X, Parties):
@@ -193,13 +193,13 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         return X
 
     def _seed(self) -> int:
-        """The seed of the run; a RandomState gives another one every time, None any."""
+        """Return the seed of the run; a RandomState gives another one every time, None any."""
         if isinstance(self.random_state, int | np.integer):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _job(self, parties: Parties, models: Chosen, seed: int) -> Job:
-        """These parameters as a job; what is wrong with them is refused as in a job file."""
+        """Return these parameters as a job; what is wrong with them is refused as in a job file."""
         # a module that was made for so many columns must not get one more
         intercept = False if models.own and self.intercept is None else self.intercept
         given = {
@@ -221,7 +221,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _task(self) -> tuple[Task, int | None]:
-        """What the labels mean, and how many classes there are."""
+        """Return what the labels mean, and how many classes there are."""
 
     def _rates(
         self, y: NDArray[Any], weight: Floats | None, exposure: ArrayLike
@@ -235,12 +235,12 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _labelled(self, parties: Parties, y: NDArray[Any], weight: Floats | None) -> Labelled:
-        """The columns with labels as the loss wants them, and weights of 1 on average."""
+        """Return the columns with labels as the loss wants them, and weights of 1 on average."""
 
     # --- a trained model --------------------------------------------------------------------------------
 
     def _scores(self, X: Any) -> Floats:
-        """The score of every row, and of every class where there are several."""
+        """Return the score of every row, and of every class where there are several."""
         fitted = self._fitted
         dates = {c: how for each in fitted.preparations.values() for c, how in each.dates.items()}
         return fitted.scores(dealt_again(self, X, self._split, self.columns_, dates).tables)

@@ -49,19 +49,20 @@ class VerticalClassifier(ClassifierMixin, Vertical):  # type: ignore[misc]
     classes_: NDArray[Any]
 
     def decision_function(self, X: Any) -> Floats:
-        """The score of every row, above 0 for the second class; of more classes, one score for each."""
+        """Return the score of every row, above 0 for the second class; of more classes, one score for
+        each."""
         z = self._scores(X)
         return z[:, 1] - z[:, 0] if z.ndim == 2 and len(self.classes_) == 2 else z
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of every row, in the values that y had."""
+        """Return the class of every row, in the values that y had."""
         z = self.decision_function(X)
         which = (z > 0).astype(np.int64) if z.ndim == 1 else z.argmax(axis=1)
         return np.asarray(self.classes_[which])
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class of `classes_`; only of a loss that has probabilities."""
+        """Return the probability of each class of `classes_`; only of a loss that has probabilities."""
         z = self.decision_function(X)
         if z.ndim == 2:
             p: Floats = softmax(z, axis=1)
@@ -70,13 +71,13 @@ class VerticalClassifier(ClassifierMixin, Vertical):  # type: ignore[misc]
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:
-        """The logarithm of `predict_proba`."""
+        """Return the logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
             log: Floats = np.log(self.predict_proba(X))
         return log
 
     def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
-        """The part of the rows whose class is right; with Parties, their own labels are the truth."""
+        """Return the part of the rows whose class is right; with Parties, their own labels are the truth."""
         truth = checked_labels(X, y, len(predicted := self.predict(X)), type(self).__name__)
         return float(accuracy_score(truth, predicted, sample_weight=sample_weight))
 

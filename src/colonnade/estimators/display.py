@@ -13,7 +13,7 @@ COSTS = ("time", "simulated time", "epochs, rounds", "messages", "bytes sent")
 
 
 def summary_html(result: Result) -> str:
-    """A short table about a run."""
+    """Return a short table about a run."""
     rows = [("parties", f"{', '.join(result.parties)} (label: {', '.join(result.active)})")]
     rows += [(name, value) for name, value, _ in metric_rows(result)]
     rows += [(name, value) for name, value in cost_rows(result) if name in COSTS]

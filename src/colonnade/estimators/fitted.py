@@ -40,7 +40,7 @@ class Fitted:
         return CONVERSATIONS[self.plan.conversation].share
 
     def scores(self, tables: Mapping[str, RawTable]) -> Floats:
-        """The score of every row, and of every class where there are several."""
+        """Return the score of every row, and of every class where there are several."""
         holdings = {}
         for party, preparation in self.preparations.items():
             X = preparation.transform(tables[party]).X
@@ -48,13 +48,13 @@ class Fitted:
         return self.kind.together(holdings)
 
     def coefficients(self) -> dict[str, Floats]:
-        """The weights of a linear model by party, without the intercept; none of any other model."""
+        """Return the weights of a linear model by party, without the intercept; none of any other model."""
         if self.kind.name != "linear":
             raise AttributeError("coef_: this is no linear model")
         return {party: np.asarray(self.shares[party]["w"])[self._own(party)] for party in self.preparations}
 
     def intercept(self) -> float | Floats:
-        """The intercept of a linear model, 0 where there is none."""
+        """Return the intercept of a linear model, 0 where there is none."""
         if self.kind.name != "linear":
             raise AttributeError("intercept_: this is no linear model")
         for party, preparation in self.preparations.items():
@@ -64,7 +64,8 @@ class Fitted:
         return 0.0
 
     def importances(self) -> dict[str, Floats]:
-        """The part of all gain that the splits of every prepared column have, by party; of trees alone."""
+        """Return the part of all gain that the splits of every prepared column have, by party; of trees
+        alone."""
         if self.kind.name != "trees":
             raise AttributeError("feature_importances_: these are no trees")
         forest = Forest.from_arrays(self.shares[self.plan.evaluator])
@@ -76,7 +77,8 @@ class Fitted:
         return {party: gain / total for party, gain in found.items()}
 
     def _own(self, party: str) -> slice:
-        """The places of the weights of a party's own columns: all but the intercept, which is the last."""
+        """Return the places of the weights of a party's own columns: all but the intercept, which is the
+        last."""
         return slice(-1) if self.preparations[party].intercept else slice(None)
 
     def _models(self, party: str) -> GivenModels:
@@ -87,7 +89,8 @@ class Fitted:
         )
 
     def plain(self) -> dict[str, Any]:
-        """The same as text, arrays and the user's own objects: all that a file of a model should hold."""
+        """Return the same as text, arrays and the user's own objects: all that a file of a model should
+        hold."""
         return {
             "conversation": self.plan.conversation,
             "plan": msgspec.json.encode(self.plan).decode(),
@@ -99,7 +102,7 @@ class Fitted:
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Fitted:
-        """The model that `plain` described."""
+        """Return the model that `plain` described."""
         settings = CONVERSATIONS[plain["conversation"]].settings
         plan: Plan[Any] = msgspec.json.decode(plain["plan"], type=Plan[settings])  # type: ignore[valid-type]
         made = {party: Preparation.from_dict(each) for party, each in plain["preparations"].items()}

@@ -71,7 +71,7 @@ def train(
 
 
 def _parties(composition: Composition, data: Labelled, recipe: Recipe) -> dict[str, PartyData]:
-    """Every party's columns and how to prepare them, labels and weights at those that hold them."""
+    """Return every party's columns and how to prepare them, labels and weights at those that hold them."""
     parties = data.parties
     holders = composition.label_holders(tuple(parties.tables), parties.active)
     recipe = replace(recipe, tails=composition.tails(LOSSES[composition.loss("regression")].task))
@@ -90,7 +90,7 @@ def _parties(composition: Composition, data: Labelled, recipe: Recipe) -> dict[s
 def _choose(
     composition: Composition, parties: Mapping[str, PartyData], active: tuple[str, ...]
 ) -> Choice | None:
-    """What becomes of outliers, by training rows that are held back, where that is cheap to try."""
+    """Return what becomes of outliers, by training rows that are held back, where that is cheap to try."""
     job = composition.job
 
     def error(held_back: Mapping[str, PartyData]) -> float:
@@ -103,7 +103,7 @@ def _choose(
 
 
 def _embedded(specs: ModelSpecs, scores: int, tables: Mapping[str, Table], own: Mapping[str, object]) -> int:
-    """How many outputs of all parties' models F0 takes."""
+    """Return how many outputs of all parties' models F0 takes."""
     width = 0
     for party, table in tables.items():
         if party in own:
@@ -116,7 +116,7 @@ def _embedded(specs: ModelSpecs, scores: int, tables: Mapping[str, Table], own: 
 
 
 def _described(data: Labelled, fitted: Fitted, chosen: Choice | None) -> Described:
-    """What is known of the data, and what every party did to its columns."""
+    """Return what is known of the data, and what every party did to its columns."""
     task = LOSSES[fitted.plan.objective.loss].task
     known = Described(
         rows={"train": len(data.y)},

@@ -47,7 +47,7 @@ def chosen(model: object, server: object, parties: Sequence[str]) -> Chosen:
 
 
 def built(given: object, columns: int, outputs: int) -> object:
-    """A torch module or `Model` of its own for so many columns, from whatever was given."""
+    """Return a torch module or `Model` of its own for so many columns, from whatever was given."""
     if is_module(given) or _is_model(given):
         return deepcopy(given)  # parties share no weights, and a parameter of an estimator stays as it is
     if not callable(given):
@@ -62,7 +62,7 @@ def built(given: object, columns: int, outputs: int) -> object:
 
 
 def model_of(made: object) -> Model:
-    """What a conversation trains: the model itself, or that of a torch module."""
+    """Return what a conversation trains: the model itself, or that of a torch module."""
     if not is_module(made):
         return made  # type: ignore[return-value]
     from colonnade.models.network import network_of
@@ -71,7 +71,7 @@ def model_of(made: object) -> Model:
 
 
 def is_module(given: object) -> bool:
-    """Whether this is a torch module, found out without importing torch."""
+    """Return whether this is a torch module, found out without importing torch."""
     return hasattr(given, "state_dict") and hasattr(given, "named_parameters")
 
 

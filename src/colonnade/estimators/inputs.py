@@ -28,7 +28,7 @@ Holders = Mapping[str, Sequence[str | int]]
 def checked_columns(
     estimator: BaseEstimator, X: Any, *, reset: bool, dates: dict[str, str] | None = None
 ) -> Columns:
-    """The columns of X; `reset` remembers how many there are and their names, else they are compared.
+    """Return the columns of X; `reset` remembers how many there are and their names, else they are compared.
 
     `dates` are the columns of dates in training.
     """
@@ -58,7 +58,8 @@ def checked_columns(
 def deal(
     found: Columns, parties: int | None, columns: Holders | None, active: int | Sequence[str], seed: int
 ) -> Parties:
-    """Every party's columns: as `columns` says, or so many each by chance; none of them has labels yet."""
+    """Return every party's columns: as `columns` says, or so many each by chance; none of them has labels
+    yet."""
     names = found.raw.columns
     count = min(USUAL_PARTIES, len(names)) if parties is None else parties
     split = dealer(found, count, columns, seed)
@@ -73,7 +74,7 @@ def dealt_again(
     names: dict[str, tuple[str, ...]],
     dates: dict[str, str],
 ) -> Parties:
-    """The columns of new rows, given to the parties that held them in training."""
+    """Return the columns of new rows, given to the parties that held them in training."""
     if isinstance(X, Parties):
         return same_columns(X, names)
     raw = checked_columns(estimator, X, reset=False, dates=dates).raw
@@ -82,7 +83,7 @@ def dealt_again(
 
 
 def same_columns(parties: Parties, names: dict[str, tuple[str, ...]]) -> Parties:
-    """The parties; refused unless they have the columns of the training tables."""
+    """Return the parties; refused unless they have the columns of the training tables."""
     if set(parties.tables) != set(names):
         raise DataError(
             f"fitted with the parties {', '.join(names)}, not {', '.join(parties.tables)}; "
@@ -98,7 +99,7 @@ def same_columns(parties: Parties, names: dict[str, tuple[str, ...]]) -> Parties
 
 
 def checked_labels(X: Any, y: Any, rows: int, name: str) -> NDArray[Any]:
-    """The labels as one array: those given, or those that the active parties hold."""
+    """Return the labels as one array: those given, or those that the active parties hold."""
     if y is None and isinstance(X, Parties):
         y = X.y
     if y is None:
@@ -117,7 +118,7 @@ def checked_labels(X: Any, y: Any, rows: int, name: str) -> NDArray[Any]:
 
 
 def checked_weight(sample_weight: Any, rows: int) -> Floats | None:
-    """The rows' weights, none of them negative; None if every row counts alike."""
+    """Return the rows' weights, none of them negative; None if every row counts alike."""
     if sample_weight is None:
         return None
     weight: Floats = _check_sample_weight(sample_weight, np.empty((rows, 1)), dtype=np.float64)
@@ -133,7 +134,7 @@ def checked_exposure(exposure: Any, rows: int) -> Floats:
 
 
 def _first(bad: NDArray[np.bool_]) -> int:
-    """The number of the first row that is bad, counted from 1."""
+    """Return the number of the first row that is bad, counted from 1."""
     return int(bad.argmax()) + 1
 
 

@@ -35,7 +35,7 @@ class VerticalRegressor(RegressorMixin, Vertical):  # type: ignore[misc]
     _tasks = ("regression",)
 
     def predict(self, X: Any) -> Floats:
-        """The predicted number of every row; for the Poisson and gamma losses, exp of its score."""
+        """Return the predicted number of every row; for the Poisson and gamma losses, exp of its score."""
         z = self._scores(X)
         return LOSSES[self._model.plan.objective.loss].predict(z)
 
@@ -54,7 +54,7 @@ class VerticalRegressor(RegressorMixin, Vertical):  # type: ignore[misc]
 
 
 def _numbers(y: NDArray[Any]) -> Floats:
-    """The labels as numbers; text is refused."""
+    """Return the labels as numbers; text is refused."""
     try:
         return np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):

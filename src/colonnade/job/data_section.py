@@ -18,7 +18,7 @@ _UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MIB": 2**20, "GIB": 2**30}
 
 
 def memory_of(text: str) -> int | None:
-    """The bytes of a size such as "2GB" or "512 MB"; None where it is none.
+    """Return the bytes of a size such as "2GB" or "512 MB"; None where it is none.
 
     >>> memory_of("1.5GB"), memory_of("512 MiB"), memory_of("lots")
     (1500000000, 536870912, None)
@@ -29,7 +29,7 @@ def memory_of(text: str) -> int | None:
 
 
 def numbered_parties(parties: int) -> tuple[str, ...]:
-    """Names for parties of which a job gives only the number.
+    """Return names for parties of which a job gives only the number.
 
     >>> numbered_parties(11)[:2]
     ('party-00', 'party-01')
@@ -80,7 +80,7 @@ class Data(Section, frozen=True):
     store: str | None = None  # a folder for prepared columns, where they do not fit the memory
 
     def id_at(self, party: str | None = None) -> tuple[str, ...]:
-        """The columns that are an id together, as a party's own file calls them.
+        """Return the columns that are an id together, as a party's own file calls them.
 
         >>> Data(id={"bank": "customer", "shop": ["name", "born"]}).id_at("shop"), Data(id="no").id_at()
         (('name', 'born'), ('no',))

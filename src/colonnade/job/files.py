@@ -23,7 +23,7 @@ M = TypeVar("M", bound=ModelSpec | ServerSpec)
 
 
 def read_toml(path: Path, absent: str) -> dict[str, Any]:
-    """The tables of a TOML file; `absent` is the error text if the file is missing."""
+    """Return the tables of a TOML file; `absent` is the error text if the file is missing."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -37,7 +37,7 @@ def read_toml(path: Path, absent: str) -> dict[str, Any]:
 
 
 def read_job(path: Path, tell: Tell = untold) -> Job:
-    """The job in a TOML file; relative data paths are taken from the file's own folder.
+    """Return the job in a TOML file; relative data paths are taken from the file's own folder.
 
     `tell` is told of old words for keys, and of keys that are for `colonnade train` alone.
     """
@@ -56,7 +56,7 @@ def read_job(path: Path, tell: Tell = untold) -> Job:
 
 
 def job_from(plain: dict[str, Any], where: str = "job", tell: Tell = untold) -> Job:
-    """A job from plain dictionaries; the first mistake is refused, with its place and a remedy.
+    """Return a job from plain dictionaries; the first mistake is refused, with its place and a remedy.
 
     `tell` is told of old words for keys, and of keys that are for `colonnade train` alone.
     """
@@ -71,7 +71,7 @@ def job_from(plain: dict[str, Any], where: str = "job", tell: Tell = untold) -> 
 
 
 def with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
-    """A job's tables, completed with its algorithm's defaults for the keys that it leaves out."""
+    """Return a job's tables, completed with its algorithm's defaults for the keys that it leaves out."""
     full, preset = dict(plain), PRESETS.get(str(plain.get("algorithm")))
     for section, defaults in preset.defaults.items() if preset is not None else ():
         if isinstance(given := plain.get(section, {}), dict):
@@ -116,7 +116,7 @@ def refuse_unknown(plain: object, kind: type[Section], where: str, path: str = "
 
 @cache
 def _fields(kind: type[Section]) -> dict[str, Any]:
-    """The keys of a section and their types; to find them out takes as long as to read a whole job."""
+    """Return the keys of a section and their types; to find them out takes as long as to read a whole job."""
     return {field.name: field.type for field in msgspec.structs.fields(kind)}
 
 
@@ -134,7 +134,8 @@ WORDS = {
 
 
 def readable(text: str, kind: type[Section]) -> str:
-    """An error text of msgspec in a job's words: train.batch for `$.train.batch`, and which values there are.
+    """Return an error text of msgspec in a job's words: train.batch for `$.train.batch`, and which values
+    there are.
 
     >>> readable("Invalid enum value 'moon' - at `$.world`", Job)
     "world: 'moon' is not one of 'simulated', 'local', 'network', 'mpi'"
@@ -159,7 +160,7 @@ def readable(text: str, kind: type[Section]) -> str:
 
 
 def _choices(kind: object, place: str) -> list[str]:
-    """The values that may stand at a place, e.g. `train.loss` or `data.keys[0].kind`."""
+    """Return the values that may stand at a place, e.g. `train.loss` or `data.keys[0].kind`."""
     for name in re.findall(r"\w+", re.sub(r"\[.*?\]", "", place)):
         sections = [part for part in _parts(kind) if isinstance(part, type) and issubclass(part, Section)]
         kind = {field.name: field.type for each in sections for field in msgspec.structs.fields(each)}[name]
@@ -171,12 +172,12 @@ def _choices(kind: object, place: str) -> list[str]:
 
 
 def _parts(kind: object) -> list[object]:
-    """A type and all the types that it is made of: `dict[str, float | None]` has five parts."""
+    """Return a type and all the types that it is made of: `dict[str, float | None]` has five parts."""
     return [kind, *(inner for part in get_args(kind) for inner in _parts(part))]
 
 
 def _rooted_models(models: ModelSpecs, folder: Path) -> ModelSpecs:
-    """The models with the full paths of programs and Python files that lie beside the job."""
+    """Return the models with the full paths of programs and Python files that lie beside the job."""
 
     def beside(word: str) -> str:
         return str(folder / word) if not Path(word).is_absolute() and (folder / word).is_file() else word
@@ -196,7 +197,8 @@ def _rooted_models(models: ModelSpecs, folder: Path) -> ModelSpecs:
 
 
 def _rooted(data: Data, folder: Path) -> Data:
-    """The data section with full paths of files beside the job; names of data sets stay as they are."""
+    """Return the data section with full paths of files beside the job; names of data sets stay as they
+    are."""
 
     def rooted(name: str) -> str:
         path = Path(name)

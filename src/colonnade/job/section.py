@@ -12,19 +12,20 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A table of the job file, or of the plan that is made of it."""
 
     def digest(self) -> str:
-        """A hash of the content: two parties whose digests are equal hold the same values.
+        """Return a hash of the content: two parties whose digests are equal hold the same values.
 
         What is as it is by default does not count, so that a version with one key more agrees with another.
         """
         return hashlib.sha256(self.written()).hexdigest()
 
     def written(self) -> bytes:
-        """The content as JSON without what is as it is by default, of which an older version may not know."""
+        """Return the content as JSON without what is as it is by default, of which an older version may not
+        know."""
         return msgspec.json.encode(_said(self), order="deterministic")
 
 
 def _said(value: object) -> object:
-    """A value without the fields of sections that are as they are by default."""
+    """Return a value without the fields of sections that are as they are by default."""
     match value:
         case Section():
             there = [(field, getattr(value, field.name)) for field in fields_of(type(value))]
@@ -38,12 +39,12 @@ def _said(value: object) -> object:
 
 @cache
 def fields_of(kind: type[Section]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    """The fields of a kind of section, whose types take long to read."""
+    """Return the fields of a kind of section, whose types take long to read."""
     return msgspec.structs.fields(kind)
 
 
 def _counts(value: object, field: msgspec.structs.FieldInfo) -> bool:
-    """Whether a field says anything: it is not as it is by default, and not a key that is gone."""
+    """Return whether a field says anything: it is not as it is by default, and not a key that is gone."""
     return field.default is not msgspec.UNSET and not _is_default(value, field)
 
 

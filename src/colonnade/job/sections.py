@@ -146,7 +146,7 @@ class ModelSpecs(ModelSpec, frozen=True):
     device: Device = "cpu"  # where networks compute; auto: on the machine's GPU, if torch sees one
 
     def of(self, party: str) -> ModelSpec:
-        """The model of this party."""
+        """Return the model of this party."""
         return self.parties.get(party, self)
 
 

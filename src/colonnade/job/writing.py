@@ -20,7 +20,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def as_toml(job: Training) -> str:
-    """The text of a job file for this job, on one machine or between daemons."""
+    """Return the text of a job file for this job, on one machine or between daemons."""
     plain, preset = in_file_words(_given(job)), PRESETS.get(job.algorithm)
     for section, defaults in preset.defaults.items() if preset is not None else ():
         # an algorithm has defaults of its own: what equals the usual one must be said there
@@ -38,7 +38,7 @@ def as_toml(job: Training) -> str:
 
 
 def value_text(value: object) -> str:
-    """A value as TOML has it.
+    """Return a value as TOML has it.
 
     >>> value_text({"bank": ["age", 'the "id"'], "x y": True})
     '{bank = ["age", "the \\\\"id\\\\""], "x y" = true}'
@@ -61,17 +61,17 @@ def value_text(value: object) -> str:
 
 
 def key_text(key: str) -> str:
-    """A key as TOML has it: as it is if it is one word, else in quotes."""
+    """Return a key as TOML has it: as it is if it is one word, else in quotes."""
     return key if _BARE.fullmatch(key) else text(key)
 
 
 def text(value: str) -> str:
-    """A string in quotes; what JSON escapes, TOML reads alike, and it allows no DEL on top."""
+    """Return a string in quotes; what JSON escapes, TOML reads alike, and it allows no DEL on top."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _given(section: Section) -> dict[str, Any]:
-    """The keys of a section that are not at their default, as plain values; gaps are left out."""
+    """Return the keys of a section that are not at their default, as plain values; gaps are left out."""
     found: dict[str, Any] = {}
     for field in msgspec.structs.fields(section):
         value = getattr(section, field.name)
@@ -86,7 +86,7 @@ def _given(section: Section) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value whose sections are plain tables."""
+    """Return a value whose sections are plain tables."""
     match value:
         case Section():
             return _given(value)

@@ -140,12 +140,12 @@ class Softmax(UsualLoss):
 
 
 def _column(z: Floats, y: Floats) -> NDArray[np.intp]:
-    """The label of every row as a place in the last axis of z."""
+    """Return the label of every row as a place in the last axis of z."""
     return np.broadcast_to(y.astype(np.intp), z.shape[:-1])[..., None]
 
 
 def _probabilities(theta: Floats) -> Floats:
-    """The probabilities p from theta = p - onehot(y): the label is where theta is smallest."""
+    """Return the probabilities p from theta = p - onehot(y): the label is where theta is smallest."""
     label = theta.argmin(axis=-1)[..., None]
     p = theta.copy()
     np.put_along_axis(p, label, np.take_along_axis(p, label, -1) + 1.0, axis=-1)

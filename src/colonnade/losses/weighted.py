@@ -18,17 +18,17 @@ def with_weights(y: Floats, weight: Floats | None) -> Floats:
 
 
 def labels_of(y: Floats) -> Floats:
-    """The labels alone."""
+    """Return the labels alone."""
     return y if y.ndim == 1 else np.ascontiguousarray(y[:, 0])
 
 
 def scaled_labels(y: Floats, factor: float) -> Floats:
-    """The labels times a factor, beside the weights that they have."""
+    """Return the labels times a factor, beside the weights that they have."""
     return factor * y if y.ndim == 1 else np.column_stack([factor * y[:, 0], y[:, 1]])
 
 
 def weights_of(y: Floats) -> Floats | None:
-    """The weights of the rows, None where there are none."""
+    """Return the weights of the rows, None where there are none."""
     return None if y.ndim == 1 else np.ascontiguousarray(y[:, 1])
 
 
@@ -137,18 +137,18 @@ class Weighted:
         return product
 
     def _beside(self, weight: Floats) -> Floats:
-        """The weights in a shape that goes with theta."""
+        """Return the weights in a shape that goes with theta."""
         return weight if self.task != "multiclass" else weight[:, None]
 
 
 def loss_for(loss: Loss, y: Floats) -> Loss:
-    """The loss for these labels: weighted, where weights stand beside them."""
+    """Return the loss for these labels: weighted, where weights stand beside them."""
     weight = weights_of(y)
     return loss if weight is None else Weighted(loss, float(np.sqrt(np.mean(weight**2))))
 
 
 def mean_loss(loss: Loss, z: Floats, y: Floats) -> float:
-    """The mean loss of some rows; where weights stand beside the labels, the weighted mean."""
+    """Return the mean loss of some rows; where weights stand beside the labels, the weighted mean."""
     return float(np.average(loss.value(z, labels_of(y)), weights=weights_of(y)))
 
 

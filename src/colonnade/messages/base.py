@@ -35,7 +35,7 @@ class Topic(IntEnum):
 
 
 def tag_of(topic: Topic, number: int) -> int:
-    """The tag of the `number`-th exchange about `topic`.
+    """Return the tag of the `number`-th exchange about `topic`.
 
     >>> topic_of(tag_of(Topic.EVALUATE, 7)).name
     'EVALUATE'
@@ -44,7 +44,7 @@ def tag_of(topic: Topic, number: int) -> int:
 
 
 def topic_of(tag: int) -> Topic:
-    """The topic that a tag belongs to."""
+    """Return the topic that a tag belongs to."""
     return Topic(tag >> TOPIC_SHIFT)
 
 

@@ -27,7 +27,7 @@ _BYTES = _CODES[np.dtype(np.uint8)]
 
 
 def _pack(value: object) -> object:
-    """An array in a form that msgpack has."""
+    """Return an array in a form that msgpack has."""
     if not isinstance(value, np.ndarray):
         raise TypeError(f"a {type(value).__name__} cannot be sent")
     code, data = _CODES[value.dtype], np.ascontiguousarray(value).data
@@ -37,7 +37,7 @@ def _pack(value: object) -> object:
 
 
 def _unpack(_: type, value: Any) -> Numbers:
-    """The array that `_pack` made this of. The value may be anything: `decode` catches what fails."""
+    """Return the array that `_pack` made this of. The value may be anything: `decode` catches what fails."""
     if isinstance(value, bytes):
         return np.frombuffer(value, dtype=np.uint8)
     code, shape, data = value
@@ -61,7 +61,7 @@ encode: Callable[[Message], bytes] = _encoder.encode
 
 
 def decode(data: bytes | memoryview) -> AnyMessage:
-    """The message in `data`. Raises MalformedMessage if there is none, and nothing else."""
+    """Return the message in `data`. Raises MalformedMessage if there is none, and nothing else."""
     try:
         return _decoder.decode(data)
     except (msgspec.DecodeError, ValueError, TypeError, IndexError, OverflowError, RecursionError) as error:

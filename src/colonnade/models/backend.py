@@ -32,7 +32,7 @@ if "OMP_NUM_THREADS" not in os.environ:
 
 
 def device_of(name: Device) -> torch.device:
-    """The device of this name; `auto` is the GPU of this machine, if torch sees one."""
+    """Return the device of this name; `auto` is the GPU of this machine, if torch sees one."""
     if name == "cuda" and not torch.cuda.is_available():
         raise JobError(
             "model.device = 'cuda': torch sees no CUDA device on this machine; use 'cpu', or 'auto' to take "
@@ -42,7 +42,8 @@ def device_of(name: Device) -> torch.device:
 
 
 def tensor(array: Numbers, precision: np.dtype[np.floating[Any]], device: torch.device) -> torch.Tensor:
-    """The array on a device; on the CPU without a copy where that is possible, so do not write to it."""
+    """Return the array on a device; on the CPU without a copy where that is possible, so do not write to
+    it."""
     # an array that was received cannot be written to, and torch warns about those
     return torch.from_numpy(np.require(array, precision, ["C", "W"])).to(device)
 

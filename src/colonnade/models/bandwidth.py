@@ -48,7 +48,7 @@ class Sample:
         *,
         penalty: bool = False,
     ) -> Sample:
-        """A sample of so many rows, the same at all parties that draw from the same generator.
+        """Return a sample of so many rows, the same at all parties that draw from the same generator.
 
         Where neither a fraction nor the penalty is to be chosen a few pairs are enough, for `spread`.
         """
@@ -56,7 +56,7 @@ class Sample:
         return cls(kernel, sigma, fraction, sampled_pairs(rng, rows, every=every))
 
     def distances(self, X: Matrix) -> Floats:
-        """What the columns of X add to the distance of every pair."""
+        """Return what the columns of X add to the distance of every pair."""
         return pair_distances(self.kernel, X, self.pairs)
 
     def bandwidth(self, distance: Floats, y: Floats, classes: int = 1) -> float | None:
@@ -73,7 +73,8 @@ class Sample:
 
 
 def sampled_pairs(rng: np.random.Generator, rows: int, *, every: bool) -> tuple[Rows, Rows]:
-    """Pairs of different rows: random ones, or every pair of a few rows, where something is to be chosen.
+    """Return pairs of different rows: random ones, or every pair of a few rows, where something is to be
+    chosen.
 
     The pairs of the sample 2, 5, 7 come as (2, 5), (2, 7), (5, 7), so the sample can be read off them.
     """
@@ -86,12 +87,12 @@ def sampled_pairs(rng: np.random.Generator, rows: int, *, every: bool) -> tuple[
 
 
 def sample_of(pairs: tuple[Rows, Rows]) -> Rows:
-    """The rows of `sampled_pairs`, in their order."""
+    """Return the rows of `sampled_pairs`, in their order."""
     return np.unique(np.concatenate(pairs))
 
 
 def pair_distances(kernel: KernelFunction, X: Matrix, pairs: tuple[Rows, Rows]) -> Floats:
-    """What the columns of X add to the distance of every pair, computed some pairs at a time."""
+    """Return what the columns of X add to the distance of every pair, computed some pairs at a time."""
     left, right = pairs
     starts = range(0, len(left), CHUNK)
     parts = [kernel.distance(X[left[at : at + CHUNK]] - X[right[at : at + CHUNK]]) for at in starts]
@@ -99,7 +100,7 @@ def pair_distances(kernel: KernelFunction, X: Matrix, pairs: tuple[Rows, Rows]) 
 
 
 def bandwidth(kernel: KernelFunction, distance: Floats, fraction: Fraction, targets: Floats) -> float | None:
-    """A fraction of the median distance between different rows; None if all rows are alike.
+    """Return a fraction of the median distance between different rows; None if all rows are alike.
 
     To choose the fraction, `distance` holds every pair of the rows of `targets`, which is y or has a column
     for every class.
@@ -117,7 +118,8 @@ def bandwidth(kernel: KernelFunction, distance: Floats, fraction: Fraction, targ
 
 
 def left_out_error(values: Floats, targets: Floats) -> float:
-    """The mean square error at a row of kernel ridge regression on all other rows; k of every pair is given.
+    """Return the mean square error at a row of kernel ridge regression on all other rows; k of every pair is
+    given.
 
     The ridge is 1 = k(x, x): as much of a label is taken to be noise as signal.
     """
@@ -143,5 +145,6 @@ def targets_of(y: Floats, classes: int) -> Floats:
 
 
 def spread(kernel: KernelFunction, distance: Floats, sigma: float) -> float:
-    """The root mean square of k over pairs of rows: ||K||_F / n, which bounds the largest eigenvalue / n."""
+    """Return the root mean square of k over pairs of rows: ||K||_F / n, which bounds the largest eigenvalue /
+    n."""
     return float(np.sqrt(np.mean(kernel.value(distance, sigma) ** 2))) if len(distance) else 1.0

@@ -31,7 +31,7 @@ class Model(Protocol):
         ...
 
     def initial(self, rng: np.random.Generator) -> Numbers:
-        """The parameters to start from."""
+        """Return the parameters to start from."""
         ...
 
     def forward(self, W: Numbers, X: Matrix) -> Numbers:
@@ -44,11 +44,11 @@ class Differentiable(Model, Protocol):
     """A model with gradients: not a black box to its owner."""
 
     def gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
-        """The gradient with respect to w of sum(d_out * output)."""
+        """Return the gradient with respect to w of sum(d_out * output)."""
         ...
 
     def input_gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
-        """The same with respect to X."""
+        """Return the same with respect to X."""
         ...
 
 
@@ -92,7 +92,7 @@ class Perturbing(Protocol):
     def losses_perturbed(
         self, w: Numbers, C: Numbers, own: slice, points: Perturbations, loss: Loss, y: Numbers
     ) -> Numbers:
-        """The losses [points, rows] for C with its columns `own` moved."""
+        """Return the losses [points, rows] for C with its columns `own` moved."""
         ...
 
 
@@ -204,14 +204,15 @@ class Function:
 
 
 def differentiable(model: Model) -> Differentiable:
-    """The same model, as one that has gradients; JobError if it has none."""
+    """Return the same model, as one that has gradients; JobError if it has none."""
     if not isinstance(model, Differentiable):
         raise JobError("this algorithm needs gradients, and the model has none")
     return model
 
 
 def free_parameters(model: Model, columns: Sequence[int]) -> tuple[int, ...]:
-    """The places among a model's parameters of these columns' weights; a model that is not linear has none.
+    """Return the places among a model's parameters of these columns' weights; a model that is not linear has
+    none.
 
     >>> free_parameters(Linear(3, outputs=2), [2])
     (4, 5)
@@ -222,17 +223,17 @@ def free_parameters(model: Model, columns: Sequence[int]) -> tuple[int, ...]:
 
 
 def losses_of(loss: Loss, z: Numbers, y: Numbers) -> Numbers:
-    """The losses [..., rows] of scores [..., rows, outputs]."""
+    """Return the losses [..., rows] of scores [..., rows, outputs]."""
     return loss.value(z if loss.task == "multiclass" else z[..., 0], y)
 
 
 def dense(X: Matrix) -> Numbers:
-    """Rows as a plain array: most black boxes know nothing of sparse matrices."""
+    """Return rows as a plain array: most black boxes know nothing of sparse matrices."""
     return X if isinstance(X, np.ndarray) else np.asarray(X.toarray())
 
 
 def shaped(outputs: ArrayLike, rows: int, name: str) -> Numbers:
-    """The outputs of a model as an array [rows, outputs]; DataError if they cannot be that."""
+    """Return the outputs of a model as an array [rows, outputs]; DataError if they cannot be that."""
     found = np.asarray(outputs, dtype=np.float64)
     if found.ndim == 1:
         found = found[:, None]

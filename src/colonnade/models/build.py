@@ -16,7 +16,7 @@ from colonnade.models.blackbox import Function, Linear, Model, Sum
 
 
 def party_model(spec: ModelSpec, columns: int, device: Device = "cpu") -> Model:
-    """A party's model F_m of this many columns."""
+    """Return a party's model F_m of this many columns."""
     match spec.kind:
         case "linear":
             return Linear(columns, spec.width)
@@ -65,7 +65,7 @@ def server_model(
 
 
 def _named(spec: ModelSpec | ServerSpec, columns: int, outputs: int, device: Device) -> Model:
-    """A model of a kind that parties and server share."""
+    """Return a model of a kind that parties and server share."""
     match spec.kind:
         case "program":
             from colonnade.models.program import Program
@@ -84,7 +84,7 @@ def _named(spec: ModelSpec | ServerSpec, columns: int, outputs: int, device: Dev
 
 
 def load(path: str) -> Any:
-    """The object that `package.module:name` or `file.py:name` names."""
+    """Return the object that `package.module:name` or `file.py:name` names."""
     where, _, name = path.rpartition(":")
     try:
         return getattr(_module(where), name)
@@ -93,7 +93,7 @@ def load(path: str) -> Any:
 
 
 def files_of(path: str | None, command: Sequence[str] | None) -> list[Path]:
-    """The files that a model's code is made of, as far as `path` or `command` name them."""
+    """Return the files that a model's code is made of, as far as `path` or `command` name them."""
     if path is None:
         return [file for word in command or () if (file := Path(word)).is_file()]
     where = path.rpartition(":")[0]

@@ -46,7 +46,8 @@ class CudaGraph:
 
 
 def recorded(compute: Callable[[], Found]) -> tuple[torch.cuda.CUDAGraph, Found]:
-    """The graph of a computation, and where it leaves what it found; computes it a few times beforehand."""
+    """Return the graph of a computation, and where it leaves what it found; computes it a few times
+    beforehand."""
     aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     aside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(aside):
@@ -60,7 +61,7 @@ def recorded(compute: Callable[[], Found]) -> tuple[torch.cuda.CUDAGraph, Found]
 
 
 def _parts(flat: Flat, sizes: Sequence[int], shapes: Sequence[tuple[int, ...]]) -> list[Flat]:
-    """A flat array cut into parts of these sizes, as views of these shapes."""
+    """Return a flat array cut into parts of these sizes, as views of these shapes."""
     ends = np.cumsum(sizes).tolist()
     return [
         flat[end - size : end].reshape(shape) for size, end, shape in zip(sizes, ends, shapes, strict=True)

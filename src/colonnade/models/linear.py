@@ -40,7 +40,7 @@ class RowKernels(Protocol):
         ...
 
     def values(self, start: int, end: int) -> int:
-        """How many stored numbers the range has, all of which a product reads."""
+        """Return how many stored numbers the range has, all of which a product reads."""
         ...
 
 
@@ -75,7 +75,7 @@ class DenseRows:
 
 
 def _cuts(start: int, end: int) -> list[int]:
-    """Where a range is cut into shards, both its ends included; shards begin at multiples of `SHARD`.
+    """Return where a range is cut into shards, both its ends included; shards begin at multiples of `SHARD`.
 
     >>> _cuts(4000, 9000), _cuts(5, 7)
     ([4000, 4096, 8192, 9000], [5, 7])
@@ -92,7 +92,7 @@ def descend(rows: RowKernels, start: int, end: int, theta: Floats, w: Floats, st
 
 
 def rows_of(X: Matrix, order: Rows | None = None) -> RowKernels:
-    """The rows of a block, in the given order."""
+    """Return the rows of a block, in the given order."""
     if isinstance(X, np.ndarray):
         return DenseRows(X if order is None else X.take(order, axis=0))  # half the time of X[order]
     return SparseRows(X) if order is None else SparseRows(X).in_order(order)
@@ -106,7 +106,7 @@ def let_go(X: Floats) -> None:
 
 
 def longest_row(X: Matrix) -> float:
-    """The largest ||x_i||^2 of all rows."""
+    """Return the largest ||x_i||^2 of all rows."""
     rows = int(X.shape[0])
     parts = [squared_norms(X[first : first + STRETCH]) for first in range(0, rows, STRETCH)]
     return max((float(part.max()) for part in parts), default=0.0)

@@ -61,7 +61,7 @@ class NeuralNetwork:
         return [(name, tuple(shape)) for name, shape in zip(self._names, self._shapes, strict=True)]
 
     def buffers(self) -> dict[str, Numbers]:
-        """The arrays that the module stores beside its parameters; they are not trained here."""
+        """Return the arrays that the module stores beside its parameters; they are not trained here."""
         kept = self._module.state_dict()
         return {name: b.cpu().numpy() for name, b in self._module.named_buffers() if name in kept}
 
@@ -70,7 +70,8 @@ class NeuralNetwork:
         self._module.load_state_dict({n: torch.from_numpy(v) for n, v in buffers.items()}, strict=False)
 
     def initial(self, rng: np.random.Generator) -> Numbers:
-        """The parameters that the module's layers start from, drawn on the CPU: all devices start alike."""
+        """Return the parameters that the module's layers start from, drawn on the CPU: all devices start
+        alike."""
         self._module.to("cpu")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(rng.integers(2**63)))
@@ -107,7 +108,7 @@ class NeuralNetwork:
         return self._array(gradient).reshape(X.shape)
 
     def _at(self, w: Numbers) -> torch.nn.Module:
-        """The module with these parameters."""
+        """Return the module with these parameters."""
         with torch.no_grad():
             self._flat.copy_(self._tensor(w))
         return self._module
@@ -115,7 +116,7 @@ class NeuralNetwork:
     def _back(
         self, out: torch.Tensor, wrt: Sequence[torch.Tensor], d_out: Numbers
     ) -> tuple[torch.Tensor, ...]:
-        """The gradients of sum(d_out * out) by each of `wrt`."""
+        """Return the gradients of sum(d_out * out) by each of `wrt`."""
         seed = self._tensor(d_out).reshape(out.shape)
         return torch.autograd.grad(out, wrt, seed, materialize_grads=True)
 
@@ -197,7 +198,8 @@ class Layered(NeuralNetwork):
         return torch.cat(found)
 
     def _room(self, *shape: int) -> torch.Tensor | None:
-        """A buffer that is kept between calls: to ask the system for it may cost more than to fill it."""
+        """Return a buffer that is kept between calls: to ask the system for it may cost more than to fill
+        it."""
         if self._device.type != "cpu":  # torch keeps a GPU's memory by itself
             return None
         size = math.prod(shape)
@@ -224,7 +226,7 @@ def network_of(
     precision: Precision = "float32",
     device: Device = "cpu",
 ) -> NeuralNetwork:
-    """The model of a torch module; `Layered`, which is quicker, where its layers allow that."""
+    """Return the model of a torch module; `Layered`, which is quicker, where its layers allow that."""
     if isinstance(module, torch.nn.Sequential) and not shape and isinstance(module[0], torch.nn.Linear):
         return Layered(module, precision, device)
     return NeuralNetwork(module, shape, precision, device)

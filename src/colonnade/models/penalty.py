@@ -27,7 +27,8 @@ EXACT = 1e-4  # a step that moves no score by more ends a fit
 
 
 def best_ridge(K: Floats, y: Floats, loss: Loss, classes: int = 1) -> float:
-    """The ridge with the least loss on rows held back; K is the kernel of all rows, y may have weights.
+    """Return the ridge with the least loss on rows held back; K is the kernel of all rows, y may have
+    weights.
 
     With fewer rows than there are parts nothing can be held back, and a label is taken to be half noise: 1.
     """
@@ -52,7 +53,7 @@ def held_back_scores(
     out: NDArray[np.bool_],
     outputs: tuple[int, ...],
 ) -> Floats:
-    """The scores of the rows `out` under fits to all others that count, for every ridge."""
+    """Return the scores of the rows `out` under fits to all others that count, for every ridge."""
     inside = ~out & (counted > 0)
     fits = fitted(K[np.ix_(inside, inside)], y[inside], counted[inside], loss, outputs)
     K_out = K[np.ix_(out, inside)]
@@ -60,7 +61,7 @@ def held_back_scores(
 
 
 def fitted(K: Floats, y: Floats, weight: Floats, loss: Loss, outputs: tuple[int, ...]) -> list[Floats]:
-    """The machines f = sum_i dual_i k(x_i, .) that fit weighted rows best, one for every ridge.
+    """Return the machines f = sum_i dual_i k(x_i, .) that fit weighted rows best, one for every ridge.
 
     With s the root of the weights, scores are counted as u = s f. The loss of u is curved by L, the loss's
     smoothness, at most, so it lies below a parabola that touches it at the present u; to go where that is

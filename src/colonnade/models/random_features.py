@@ -26,11 +26,11 @@ class KernelFunction(Protocol):
     def name(self) -> str: ...
 
     def distance(self, difference: Matrix) -> Floats:
-        """What a block's columns add to the distance of every pair of rows, from their differences."""
+        """Return what a block's columns add to the distance of every pair of rows, from their differences."""
         ...
 
     def length(self, distance: Floats) -> Floats:
-        """The distance in the unit of the bandwidth sigma."""
+        """Return the distance in the unit of the bandwidth sigma."""
         ...
 
     def value(self, distance: Floats, sigma: float) -> Floats:
@@ -98,14 +98,14 @@ class RandomFeatures:
         return len(self.b)
 
     def project(self, X: Matrix, first: int | None = None) -> Floats:
-        """This party's part of omega'x + b, for all features or the first few."""
+        """Return this party's part of omega'x + b, for all features or the first few."""
         projections: Floats = np.asarray(X @ self.omega[:, :first])
         projections += self.b[:first]
         return projections
 
 
 def phi(projections: Floats) -> Floats:
-    """The features sqrt(2) cos(projections), computed in place of the projections."""
+    """Return the features sqrt(2) cos(projections), computed in place of the projections."""
     np.cos(projections, out=projections)
     projections *= SQRT2
     return projections

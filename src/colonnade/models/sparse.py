@@ -46,7 +46,8 @@ class SparseRows:
         self._lasting: Lasting | None = None
 
     def in_order(self, order: Rows) -> SparseRows | FlatRows:
-        """The rows in the given order. All of them are asked for again in others; a part of them is not."""
+        """Return the rows in the given order. All of them are asked for again in others; a part of them is
+        not."""
         if not COMPILED or len(order) < len(self._indptr) - 1 or self._data.dtype != np.float64:
             return self._gathered(order)
         if self._lasting is None:
@@ -54,7 +55,8 @@ class SparseRows:
         return self._lasting.in_order(order)
 
     def _gathered(self, order: Rows) -> SparseRows:
-        """The rows in the given order; quicker than to index the matrix, which checks the order again."""
+        """Return the rows in the given order; quicker than to index the matrix, which checks the order
+        again."""
         rows = SparseRows.__new__(SparseRows)
         rows._width, rows._lasting = self._width, None
         rows._indptr = np.zeros(len(order) + 1, dtype=self._indptr.dtype)
@@ -120,7 +122,7 @@ class Lasting:
     def made(
         cls, indptr: NDArray[np.integer], indices: NDArray[np.integer], data: Floats, width: int
     ) -> Lasting:
-        """The rows of a CSR matrix."""
+        """Return the rows of a CSR matrix."""
         count = int(indptr[-1])
         used = indices[:count]
         # the kernels trust these: they would read or write elsewhere
@@ -136,7 +138,7 @@ class Lasting:
         return cls(indptr.astype(np.int64), columns, numbers, width)
 
     def in_order(self, order: Rows) -> FlatRows:
-        """The rows in the given order, which names each once at the most."""
+        """Return the rows in the given order, which names each once at the most."""
         pointers, rows = np.empty(len(order) + 1, np.int64), np.empty(len(self.columns), np.int32)
         columns, numbers = np.empty_like(self.columns), np.empty_like(self.numbers)
         compiled.put_in_order(

@@ -18,7 +18,8 @@ def single_threaded() -> AbstractContextManager[Any]:
 
 @cache
 def _pools(torch: bool) -> ThreadpoolController:
-    """The pools of the libraries that are loaded; to look for them takes longer than a small fit should.
+    """Return the pools of the libraries that are loaded; to look for them takes longer than a small fit
+    should.
 
     torch is loaded only where a model needs it, and brings a pool of its own.
     """

@@ -49,7 +49,8 @@ class _SlowSelector(selectors.DefaultSelector):
 
 
 def loop_at(speed: float) -> asyncio.AbstractEventLoop:
-    """An event loop on which everything takes 1 / speed times the computing: a slow machine, by work."""
+    """Return an event loop on which everything takes 1 / speed times the computing: a slow machine, by
+    work."""
     return asyncio.SelectorEventLoop(_SlowSelector(speed) if speed < 1 else None)
 
 

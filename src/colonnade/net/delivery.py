@@ -105,7 +105,8 @@ class Delivery:
             self._near[peer](self._me, copy, size)
 
     def _too_long(self, known: Weighed, length: int) -> OversizedMessage:
-        """The error for what is too long; raised before it gets a number, for which the peer would wait."""
+        """Return the error for what is too long; raised before it gets a number, for which the peer would
+        wait."""
         return OversizedMessage(
             f"a {known[0].__name__} of {HEADER_LIMIT + length} bytes is over the limit of "
             f"{self._size_limit}; use a smaller batch"
@@ -139,7 +140,7 @@ class Delivery:
             self._settled.set_result(None)
 
     def _unsettled(self) -> bool:
-        """Whether a peer has not acknowledged all that was sent to it."""
+        """Return whether a peer has not acknowledged all that was sent to it."""
         return any(line.kept_bytes for line in self._lines.values())
 
     async def close(self) -> None:

@@ -211,7 +211,7 @@ class Endpoint:
         self._mailbox.nudge(kind)
 
     def waits(self, kind: type[Message]) -> bool:
-        """True if a message of a queued kind waits to be read."""
+        """Return whether a message of a queued kind waits to be read."""
         return self._mailbox.holds(kind)
 
     def _leaving(self, sender: str, message: Message) -> None:
@@ -260,7 +260,7 @@ class Endpoint:
 
 
 def _for_all(message: Message) -> Message:
-    """A message that several parties may read."""
+    """Return a message that several parties may read."""
     if message.personal:
         raise TypeError(f"a {type(message).__name__} is for one party: with what another knows it is read")
     return message

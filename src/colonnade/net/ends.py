@@ -38,7 +38,7 @@ class PlainEnds:
         self._kept: deque[bytes] = deque()  # the last frames that were sent, up to number `sent`
 
     def pack(self, payload: bytes) -> bytes:
-        """The next frame to the peer."""
+        """Return the next frame to the peer."""
         frame = pack((DATA, self.to, self.sent + 1, self.taken), payload, checked=False)
         self.count(frame)
         return frame
@@ -59,7 +59,8 @@ class PlainEnds:
         return length + header_size(self.sent, self.taken)
 
     def open(self, frame: bytes) -> bytes | memoryview | None:
-        """The payload of a frame that is simply the next message; None for others, which change nothing."""
+        """Return the payload of a frame that is simply the next message; None for others, which change
+        nothing."""
         if self.gap or not frame or frame[0] & CHECKED:
             return None
         try:
@@ -74,7 +75,8 @@ class PlainEnds:
         return payload
 
     def owes_ack(self) -> bool:
-        """True when so much has arrived that the peer must be told: until then it keeps every frame."""
+        """Return True when so much has arrived that the peer must be told: until then it keeps every
+        frame."""
         return self.taken - self.reported >= ACK_EVERY or self.unreported_bytes >= ACK_BYTES
 
     def acknowledge(self, upto: int) -> bool:
@@ -87,7 +89,7 @@ class PlainEnds:
         return True
 
     def unacknowledged(self) -> list[tuple[int, bytes]]:
-        """The frames that are kept, with their numbers."""
+        """Return the frames that are kept, with their numbers."""
         return list(enumerate(self._kept, start=self.sent - len(self._kept) + 1))
 
     def forget(self) -> None:

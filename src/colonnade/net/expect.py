@@ -39,7 +39,7 @@ class Due(Protocol):
     """What one field of a message must be."""
 
     def wrong(self, value: object) -> str:
-        """What is wrong with a value, in words; empty if nothing is."""
+        """Return what is wrong with a value, in words; empty if nothing is."""
         ...
 
 
@@ -121,12 +121,12 @@ def whole(*shape: int | None, low: int = 0, high: int = 2**53, dtype: str = "int
 
 
 def like(own: Numbers) -> Array:
-    """An array of the type and shape of one that this party has itself."""
+    """Return an array of the type and shape of one that this party has itself."""
     return Array(own.dtype, own.shape)
 
 
 def octets(*shape: int | None) -> Array:
-    """Bytes."""
+    """Return bytes."""
     return Array(np.dtype(np.uint8), shape)
 
 
@@ -139,7 +139,7 @@ class Packed:
 
 
 def finite(values: Numbers) -> Numbers:
-    """The same numbers; MalformedMessage if one is not finite, or larger than training needs."""
+    """Return the same numbers; MalformedMessage if one is not finite, or larger than training needs."""
     if values.size and not (float(values.min()) >= -MOST and float(values.max()) <= MOST):
         raise MalformedMessage(f"numbers from {values.min():.3g} to {values.max():.3g}")
     return values
@@ -160,7 +160,7 @@ def expect(sender: str, message: Message, due: Mapping[str, Due]) -> None:
 
 
 def out_of_turn(sender: str, message: Message, why: str) -> ProtocolError:
-    """The error for a message that is not its sender's to send, or not now."""
+    """Return the error for a message that is not its sender's to send, or not now."""
     return ProtocolError(f"{sender} sent {type(message).__name__} {getattr(message, 'tag', '')}: {why}")
 
 

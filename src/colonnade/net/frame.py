@@ -44,7 +44,7 @@ class Header(NamedTuple):
 
 
 def pack(header: Header | tuple[int, int, int, int], payload: bytes = b"", *, checked: bool = True) -> bytes:
-    """The bytes of a frame, with a checksum if `checked`."""
+    """Return the bytes of a frame, with a checksum if `checked`."""
     kind, route, sequence, acknowledged = header
     if checked:
         kind |= CHECKED
@@ -59,13 +59,14 @@ def pack(header: Header | tuple[int, int, int, int], payload: bytes = b"", *, ch
 
 
 def header_size(sequence: int, acknowledged: int) -> int:
-    """The bytes of a header that has these numbers and no checksum."""
+    """Return the bytes of a header that has these numbers and no checksum."""
     narrow = sequence < _NARROW_LIMIT and acknowledged < _NARROW_LIMIT
     return _NARROW.size if narrow else _WIDE.size
 
 
 def unpack(frame: bytes, *, demand: bool = False) -> tuple[Header, memoryview]:
-    """The header and the payload of a frame. A checksum must fit; with `demand` it must also be there."""
+    """Return the header and the payload of a frame. A checksum must fit; with `demand` it must also be
+    there."""
     marks = frame[0] if frame else 0
     fields = _WIDE if marks & _WIDENED else _NARROW
     checked = demand or marks & CHECKED
@@ -83,7 +84,7 @@ def unpack(frame: bytes, *, demand: bool = False) -> tuple[Header, memoryview]:
 
 
 def route_of(run: int, sender: int, receiver: int) -> int:
-    """The number that says where a frame belongs: in which run, and between which of its parties.
+    """Return the number that says where a frame belongs: in which run, and between which of its parties.
 
     Two routes that differ have the same number once in 2^32 times; never where the runs differ only in
     their lower half, as the CRC finds any change of 32 bits in a row.
@@ -105,7 +106,7 @@ class Routes:
         self._run, self._parties = run, range(len(numbers))
 
     def refusal(self, sender: str, route: int) -> RefusedMessage:
-        """The error that says why a frame with this route is not taken from this sender."""
+        """Return the error that says why a frame with this route is not taken from this sender."""
         if any(route == route_of(self._run, *pair) for pair in product(self._parties, repeat=2)):
             return UnknownParty(f"a frame from {sender} names another sender or receiver")
         return WrongRun(f"{sender} sent a frame of another run than {self._run:08x}")

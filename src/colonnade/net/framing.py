@@ -21,7 +21,7 @@ _MARK = 1 << _BITS
 
 
 def prefix(size: int) -> bytes:
-    """The length that goes before a frame of `size` bytes."""
+    """Return the length that goes before a frame of `size` bytes."""
     if size < _MARK:
         return size.to_bytes(SHORT, "little")
     return (size % _MARK | _MARK).to_bytes(SHORT, "little") + (size >> _BITS).to_bytes(SHORT, "little")
@@ -32,7 +32,8 @@ HANG_UP = prefix(0)
 
 @lru_cache(maxsize=256)
 def stream_framing(size: int) -> tuple[int, int]:
-    """Bytes that are sent beside a frame of `size` bytes: for its length, which is ours, and for TLS records.
+    """Return bytes that are sent beside a frame of `size` bytes: for its length, which is ours, and for TLS
+    records.
 
     Frames that are waiting together share a record, so this is the most a frame can cost.
 
@@ -58,7 +59,7 @@ class Splitter:
         self._need = SHORT
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that are complete now. OversizedMessage if one is announced that is too long."""
+        """Return the frames that are complete now. OversizedMessage if one is announced that is too long."""
         if self._rest:
             if len(self._rest[-1]) + len(data) > PIECE:
                 self._rest.append(data)
@@ -79,7 +80,8 @@ class Splitter:
 
 
 def plain_split(data: bytes, limit: int) -> tuple[list[bytes], int, int]:
-    """The whole frames in some bytes, where they end, and how many bytes from there the next one needs.
+    """Return the whole frames in some bytes, where they end, and how many bytes from there the next one
+    needs.
 
     The last number is negative where a frame is longer than the limit: minus its length. `_line.c` does the
     same, compiled.

@@ -21,7 +21,7 @@ _SMALL, _BYTE, _SHORT, _LONG = 2**7, 2**8, 2**16, 2**32
 
 
 def handed(message: Message) -> tuple[Message, int]:
-    """The message for its receiver, and how many bytes its encoding has."""
+    """Return the message for its receiver, and how many bytes its encoding has."""
     if isinstance(message, _OF_ONE_ARRAY) and _plain(values := message.values):
         copy = type(message)(message.tag, _copied(values))
         return copy, _HEAD + _number(message.tag) + _array(values)
@@ -44,7 +44,7 @@ def _plain(values: Numbers) -> bool:
 
 
 def _copied(values: Numbers) -> Numbers:
-    """The same numbers, which nobody can change: a copy, unless nobody can as it is."""
+    """Return the same numbers, which nobody can change: a copy, unless nobody can as it is."""
     if not values.flags.writeable and (values.base is None or not _writeable(values.base)):
         return values
     copy = values.copy()
@@ -57,7 +57,7 @@ def _writeable(base: object) -> bool:
 
 
 def _number(value: int) -> int:
-    """The bytes of a whole number that is not negative."""
+    """Return the bytes of a whole number that is not negative."""
     if value < _SMALL:
         return 1
     if value < _SHORT:
@@ -66,12 +66,12 @@ def _number(value: int) -> int:
 
 
 def _array(values: Numbers) -> int:
-    """The bytes of an array."""
+    """Return the bytes of an array."""
     return _shaped(values.shape, values.nbytes)
 
 
 @lru_cache(maxsize=256)  # a run has arrays of few shapes
 def _shaped(shape: tuple[int, ...], bytes_: int) -> int:
-    """The bytes of an array: its type and shape, how many bytes follow, and these."""
+    """Return the bytes of an array: its type and shape, how many bytes follow, and these."""
     length = 2 if bytes_ < _BYTE else 3 if bytes_ < _SHORT else 5
     return _TYPED + sum([_number(size) for size in shape]) + length + bytes_

@@ -25,7 +25,7 @@ class Line(Ends):
         self.gap_reported = -1
 
     def take(self, sequence: int, frame: bytes) -> list[bytes] | None:
-        """The frames that may be delivered now, in order; None for a repeat."""
+        """Return the frames that may be delivered now, in order; None for a repeat."""
         if sequence == self.taken + 1:
             ready = [frame]
             while (following := self.early.pop(sequence + len(ready), None)) is not None:
@@ -60,7 +60,7 @@ class Line(Ends):
         self.reported, self.unreported_bytes = self.taken, 0
 
     def gap_is_news(self) -> bool:
-        """True once for every gap, so that one missing frame leads to one request."""
+        """Return True once for every gap, so that one missing frame leads to one request."""
         if self.early and self.gap_reported != self.taken:
             self.gap_reported = self.taken
             return True
@@ -71,7 +71,7 @@ class CheckedLine(Line):
     """A line over a wire that may change frames: each has a checksum, which is looked at before all else."""
 
     def pack(self, payload: bytes) -> bytes:
-        """The next frame to the peer."""
+        """Return the next frame to the peer."""
         frame = pack((DATA, self.to, self.sent + 1, self.taken), payload)
         self.count(frame)
         return frame

@@ -114,7 +114,7 @@ class Mailbox:
         self._waiting -= self._sizes.pop(key, 0)
 
     async def recv(self, kind: type[M], sender: str, tag: int, due: Mapping[str, Due] = NO_DUE) -> M:
-        """The message of this kind and tag from one peer, with fields as they are `due`."""
+        """Return the message of this kind and tag from one peer, with fields as they are `due`."""
         if sender not in self._peers:
             raise UnknownParty(f"{sender!r} is not a peer of {self._me} in this run")
         key = (kind, tag)
@@ -130,7 +130,7 @@ class Mailbox:
         return cast(M, message)
 
     async def gather(self, kind: type[M], tag: int, due: Mapping[str, Due] = NO_DUE) -> dict[str, M]:
-        """One message of this kind and tag from every peer, with fields as they are `due`."""
+        """Return one message of this kind and tag from every peer, with fields as they are `due`."""
         key = (kind, tag)
         found = self._tagged.get(key)
         if found is None or len(found) < len(self._peers):
@@ -146,7 +146,7 @@ class Mailbox:
         return cast(dict[str, M], gathered)
 
     async def drain(self, kind: type[M], *, patient: bool) -> list[tuple[str, M]]:
-        """All messages of a queued kind, at least one, in the order of arrival."""
+        """Return all messages of a queued kind, at least one, in the order of arrival."""
         while not (queue := self.taken(kind)):
             await self.arrival(kind, patient=patient)
         return queue
@@ -161,7 +161,7 @@ class Mailbox:
         self._waits.release(kind, "")
 
     def taken(self, kind: type[M]) -> list[tuple[str, M]]:
-        """All messages of a queued kind that are here, perhaps none."""
+        """Return all messages of a queued kind that are here, perhaps none."""
         queue = self._queues.get(kind)
         if not queue:
             return []
@@ -170,7 +170,7 @@ class Mailbox:
         return cast(list[tuple[str, M]], queue)
 
     def holds(self, kind: type[Message]) -> bool:
-        """True if a message of a queued kind is there."""
+        """Return whether a message of a queued kind is there."""
         return bool(self._queues.get(kind))
 
 

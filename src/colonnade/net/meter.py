@@ -50,7 +50,7 @@ class Meter:
         self._overhead_sealed += sealed
 
     def books(self) -> dict[str, list[int]]:
-        """All counts of what was sent and received, as plain numbers."""
+        """Return all counts of what was sent and received, as plain numbers."""
         sent = {
             f"{kind.__name__} {topic} {to}": list(entry) for (kind, topic, to), entry in self._sent.items()
         }
@@ -84,7 +84,7 @@ class Meter:
         return dict(sorted(totals.items()))
 
     def payload_by_kind(self) -> dict[str, int]:
-        """Bytes of arrays in all that is not evaluation, by kind of message."""
+        """Return bytes of arrays in all that is not evaluation, by kind of message."""
         totals: Counter[str] = Counter()
         for (kind, topic, _), entry in self._sent.items():
             if topic != Topic.EVALUATE:
@@ -92,7 +92,7 @@ class Meter:
         return dict(sorted(totals.items()))
 
     def sealed_bytes(self) -> int:
-        """Bytes that encryption added to all that is not evaluation."""
+        """Return bytes that encryption added to all that is not evaluation."""
         sent = sum(entry[3] for (_, topic, _), entry in self._sent.items() if topic != Topic.EVALUATE)
         return sent + self._overhead_sealed
 
@@ -104,13 +104,13 @@ class Meter:
         return dict(sorted(totals.items()))
 
     def bytes(self, *, evaluation: bool = False) -> int:
-        """All of them; asked for so often that it is not the sum of `bytes_by_kind`."""
+        """Return all of them; asked for so often that it is not the sum of `bytes_by_kind`."""
         counts = [entry[1] for key, entry in self._sent.items() if (key[1] == Topic.EVALUATE) is evaluation]
         return sum(counts) + (0 if evaluation else self.overhead)
 
 
 def weighed(message: Message) -> Weighed:
-    """What is to be counted of a message."""
+    """Return what is to be counted of a message."""
     kind = type(message)
     payload = 0
     for name in arrays_of(kind):
@@ -121,5 +121,5 @@ def weighed(message: Message) -> Weighed:
 
 @cache
 def arrays_of(kind: type[Message]) -> tuple[str, ...]:
-    """The names of the fields of a message that are arrays."""
+    """Return the names of the fields of a message that are arrays."""
     return tuple(field.name for field in msgspec.structs.fields(kind) if field.type == Numbers)

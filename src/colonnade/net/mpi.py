@@ -25,7 +25,7 @@ PAUSE_S = 0.001
 
 
 def ranks() -> Comm:
-    """All ranks of this program; JobError if there is no MPI here."""
+    """Return all ranks of this program; JobError if there is no MPI here."""
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
@@ -36,7 +36,7 @@ def ranks() -> Comm:
 
 
 def arrived(comm: Comm, tag: int, source: int | None = None) -> tuple[int, bytes] | None:
-    """The next message with this tag and the rank that sent it, if one has come."""
+    """Return the next message with this tag and the rank that sent it, if one has come."""
     from mpi4py import MPI
 
     status = MPI.Status()

@@ -25,7 +25,7 @@ class Clock(Protocol):
     virtual: bool
 
     def now(self) -> float:
-        """Seconds since the run began."""
+        """Return seconds since the run began."""
         ...
 
     def set(self, now: float) -> None:
@@ -81,11 +81,12 @@ class Network(Protocol):
         ...
 
     async def recv(self, kind: type[M], sender: str, tag: int = -1, /, **due: Due) -> M:
-        """The message of this kind and tag from one peer; `due` says what its fields must be (`expect`)."""
+        """Return the message of this kind and tag from one peer; `due` says what its fields must be
+        (`expect`)."""
         ...
 
     async def gather(self, kind: type[M], tag: int = -1, /, **due: Due) -> dict[str, M]:
-        """One message of this kind and tag from every peer; `due` says what its fields must be."""
+        """Return one message of this kind and tag from every peer; `due` says what its fields must be."""
         ...
 
     async def catch_up(self) -> None:
@@ -106,7 +107,7 @@ class Network(Protocol):
         ...
 
     async def drain(self, kind: type[M], *, patient: bool = False) -> list[tuple[str, M]]:
-        """All messages of a queued kind that wait, at least one, in the order of arrival.
+        """Return all messages of a queued kind that wait, at least one, in the order of arrival.
 
         A patient wait has no deadline: for what may rightly never come.
         """

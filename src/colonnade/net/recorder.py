@@ -41,7 +41,7 @@ class Recorder:
         self._woken_by: str | None = None
 
     def now(self) -> float:
-        """The seconds since the beginning."""
+        """Return the seconds since the beginning."""
         return self.clock.now() - self._begun
 
     def begin(self) -> None:
@@ -91,13 +91,13 @@ class Recorder:
             self._full_at = self.now()
 
     def finish(self, seconds: float) -> PartyTimeline:
-        """The timeline of a run that took so long."""
+        """Return the timeline of a run that took so long."""
         self._timeline.seconds = seconds
         self._timeline.until = seconds if self._full_at is None else self._full_at
         return self._timeline
 
     def tap(self, wire: Wire) -> Wire:
-        """The wire, with every frame noted that passes through it."""
+        """Return the wire, with every frame noted that passes through it."""
         return TappedWire(wire, self.sent, self.received if self._receives else None)
 
 
@@ -127,7 +127,7 @@ def _recorded_task(
     coroutine: Coroutine[Any, Any, T] | Generator[Any, None, T],
     **options: Any,
 ) -> asyncio.Task[T]:
-    """A task of the loop; if it belongs to a party that is recorded, its steps are noted."""
+    """Return a task of the loop; if it belongs to a party that is recorded, its steps are noted."""
     recorder = _recorder.get()
     if recorder is not None and asyncio.iscoroutine(coroutine):
         coroutine = _awaited(_Steps(coroutine, recorder))

@@ -51,7 +51,8 @@ class Letter(NamedTuple):
 
 
 def written(message: Message, me: str, parties: tuple[str, ...], to: Collection[str]) -> Letter:
-    """A message of this party's own. It starts with the party behind it, so that senders share the load."""
+    """Return a message of this party's own. It starts with the party behind it, so that senders share the
+    load."""
     if not message.relayed:
         raise TypeError(f"a {type(message).__name__} is not made to travel through other parties")
     here = parties.index(me)
@@ -60,7 +61,8 @@ def written(message: Message, me: str, parties: tuple[str, ...], to: Collection[
 
 
 def opened(relay: Relay, me: str, parties: tuple[str, ...]) -> tuple[Letter, Message]:
-    """A message that another party passed on, to be served from here on; refused if it makes no sense."""
+    """Return a message that another party passed on, to be served from here on; refused if it makes no
+    sense."""
     places = {relay.origin, parties.index(me), *relay.below}
     if not 0 <= min(places) <= max(places) < len(parties):
         raise UnknownParty("a relayed message names a party that is not part of this run")

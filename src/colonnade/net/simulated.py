@@ -76,7 +76,7 @@ class Handling:
     per_byte: float = 0.0
 
     def done(self, party: str, size: int) -> float:
-        """When the party will have handled a message of so many bytes that it begins with now."""
+        """Return when the party will have handled a message of so many bytes that it begins with now."""
         return self.clocks[party].handle(self.per_message + size * self.per_byte)
 
 
@@ -180,7 +180,7 @@ class SimulatedHub:
             self.deliver[to](sender, frame)
 
     def _flip(self, frame: bytes) -> bytes:
-        """The frame with one bit changed."""
+        """Return the frame with one bit changed."""
         broken = bytearray(frame)
         broken[int(self._rng.integers(len(broken)))] ^= 1 << int(self._rng.integers(8))
         return bytes(broken)

@@ -85,7 +85,7 @@ class Waits:
                         wait.future.set_exception(error)
 
     def _first_now(self) -> float:
-        """The time of the loop; from now on asked of its clock, if that is the one most loops have."""
+        """Return the time of the loop; from now on asked of its clock, if that is the one most loops have."""
         loop = asyncio.get_running_loop()
         self.now = time.monotonic if type(loop).time is asyncio.BaseEventLoop.time else loop.time
         return self.now()
@@ -106,7 +106,7 @@ class Waits:
         return ", ".join(known) or "nobody has said a word"
 
     def words(self) -> str:
-        """What is waited for now, and from whom; the longest wait first."""
+        """Return what is waited for now, and from whom; the longest wait first."""
         pending = sorted(
             (wait for waits in self._waits.values() for wait in waits), key=lambda wait: wait.begun
         )

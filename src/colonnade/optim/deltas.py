@@ -56,18 +56,19 @@ class Deltas:
     per: Literal["batch", "sample"] = "batch"
 
     def rule(self, d: int) -> Smoothing:
-        """The rule for differences of the loss, for outputs of d numbers."""
+        """Return the rule for differences of the loss, for outputs of d numbers."""
         if self.directions == "coordinate":
             return Smoothing("rademacher", d, self.mu, two_sided=True)
         return Smoothing(self.directions, self.count, self.mu, self.two_sided)
 
     def shape(self, rows: int, d: int) -> tuple[int, ...]:
-        """The shape of a reply about that many rows with d outputs each."""
+        """Return the shape of a reply about that many rows with d outputs each."""
         count = self.rule(d).count
         return (count,) if self.per == "batch" else (count, rows)
 
     def draw(self, seed: Seed, rows: int, d: int) -> Perturbations:
-        """The points where one question evaluates the loss, in single precision; the first is h itself."""
+        """Return the points where one question evaluates the loss, in single precision; the first is h
+        itself."""
         signs: Numbers = np.ones((self.rule(d).count, rows), dtype=np.float32)
         if self.directions == "coordinate":
             bases: Numbers = np.eye(d, dtype=np.float32)[:, None]
@@ -96,7 +97,8 @@ class Deltas:
         return v
 
     def changes(self, losses: Numbers, d: int) -> Numbers:
-        """The change of every row's loss along its directions, [K, rows], from losses [points, rows]."""
+        """Return the change of every row's loss along its directions, [K, rows], from losses [points,
+        rows]."""
         found = self.rule(d).quotients(losses.astype(np.float64))
         if self.per == "batch":
             K, rows = found.shape
@@ -104,12 +106,12 @@ class Deltas:
         return found
 
     def reply(self, changes: Numbers) -> Numbers:
-        """The reply: the changes of the mean loss of the batch, or what each row adds to them."""
+        """Return the reply: the changes of the mean loss of the batch, or what each row adds to them."""
         told: Numbers = changes.mean(axis=1) if self.per == "batch" else changes / changes.shape[1]
         return told
 
     def gradient(self, reply: Numbers, points: Perturbations) -> Numbers:
-        """The estimate of df/dh [rows, d], f the mean loss of the batch."""
+        """Return the estimate of df/dh [rows, d], f the mean loss of the batch."""
         if self.directions == "coordinate":
             return reply.T
         K, rows, d = self.count, points.steps.shape[1], points.bases.shape[2]
@@ -138,7 +140,7 @@ def _evaluation(K: int, rows: int) -> Rows:
 
 
 def _signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Numbers:
-    """Numbers +1 or -1, of one random bit each."""
+    """Return numbers +1 or -1, of one random bit each."""
     size = int(np.prod(shape))
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-size // 8)), dtype=np.uint8), count=size)
     return bits.reshape(shape).astype(np.float32) * 2 - 1

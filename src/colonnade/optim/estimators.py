@@ -76,7 +76,7 @@ class Estimator(ABC):
 
     @classmethod
     def has_mean(cls) -> bool:
-        """Whether there can be an m."""
+        """Return whether there can be an m."""
         return cls.snapshots or cls.remembers
 
     @property

@@ -44,7 +44,7 @@ class Lanczos:
             self.vector = self.vector - length * self._q[-2]
 
     def ends(self, length: float) -> bool:
-        """Whether the iteration is complete: the next vector is so short that it is only rounding."""
+        """Return whether the iteration is complete: the next vector is so short that it is only rounding."""
         return len(self._q) > 0 and length <= 1e-6 * max(map(abs, self.alphas))
 
     def steepest(self, count: int) -> tuple[list[float], list[tuple[Floats, Floats]]]:

@@ -40,7 +40,7 @@ class Inverse:
     gamma: float
 
     def dots(self, *others: Floats) -> Floats:
-        """This block's part of the inner products of all vectors with `others`.
+        """Return this block's part of the inner products of all vectors with `others`.
 
         A row for every stored vector and then for each of the others, a column for each of the others.
         """
@@ -57,7 +57,7 @@ class Inverse:
         return scaled + (self.coefficients(products) @ self.vectors).reshape(v.shape)
 
     def coefficients(self, products: Floats) -> Floats:
-        """The c_j in H v = v / gamma + sum_j c_j vector_j: the two-loop recursion on coefficients.
+        """Return the c_j in H v = v / gamma + sum_j c_j vector_j: the two-loop recursion on coefficients.
 
         Each of the two loops is a triangular system, whose matrix holds the products of every s with the y
         that came after it.
@@ -202,7 +202,7 @@ def _dtrsv() -> Callable[..., Floats]:
 
 
 def _rows(*groups: Sequence[Floats] | Floats) -> Floats:
-    """The vectors of all groups as one matrix, a row each."""
+    """Return the vectors of all groups as one matrix, a row each."""
     return np.array([vector.ravel() for group in groups for vector in group])
 
 

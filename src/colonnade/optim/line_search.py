@@ -23,7 +23,7 @@ class Step(NamedTuple):
 
 
 def search(along: Callable[[float], tuple[float, float]], start: float) -> Step:
-    """A step t > 0 at which f is well below f(0) and nearly flat; t = 0.0 if there is none.
+    """Return a step t > 0 at which f is well below f(0) and nearly flat; t = 0.0 if there is none.
 
     `along` gives f(t) and its slope; `start` is the first t to be tried. What is not finite is too far.
 

@@ -19,15 +19,15 @@ class Optimizer(Protocol):
         ...
 
     def init(self, w: Numbers) -> Any:
-        """The state before the first step."""
+        """Return the state before the first step."""
         ...
 
     def step(self, state: Any, w: Numbers, gradient: Numbers, rate: float) -> Numbers:
-        """The new parameters, in a new array; the state is updated in place."""
+        """Return the new parameters, in a new array; the state is updated in place."""
         ...
 
     def plain(self, state: Any) -> Any:
-        """What a state remembers, as arrays and numbers by name."""
+        """Return what a state remembers, as arrays and numbers by name."""
         ...
 
     def restore(self, state: Any, plain: Any) -> None:
@@ -55,7 +55,7 @@ class Descent:
 
 
 def optimizer_of(name: str, options: Mapping[str, Any]) -> Optimizer:
-    """The optimiser of this name: `sgd`, or one of torch.optim, in upper or lower case."""
+    """Return the optimiser of this name: `sgd`, or one of torch.optim, in upper or lower case."""
     if name == "sgd" and not options:
         return Descent()
     from colonnade.optim.torch_optimizer import TorchOptimizer

@@ -68,15 +68,15 @@ class Asking(Protocol):
         ...
 
     def ask(self, w: Numbers, X: Matrix, seed: Seed = ()) -> Query:
-        """The question about the rows X at the parameters w; its `outputs` go to the server."""
+        """Return the question about the rows X at the parameters w; its `outputs` go to the server."""
         ...
 
     def reply_shape(self, query: Query) -> tuple[int, ...]:
-        """The shape that an answer to this question must have."""
+        """Return the shape that an answer to this question must have."""
         ...
 
     def gradient(self, query: Query, values: Numbers) -> Numbers:
-        """The gradient of the objective by w, from the server's answer."""
+        """Return the gradient of the objective by w, from the server's answer."""
         ...
 
 
@@ -84,14 +84,14 @@ class Answering(Protocol):
     """The server's half."""
 
     def answer(self, C: Numbers, own: slice, outputs: Numbers, y: Numbers, seed: Seed = ()) -> Numbers:
-        """The reply to a client's outputs for rows with the labels y.
+        """Return the reply to a client's outputs for rows with the labels y.
 
         `C` holds the latest embeddings of the rows from all clients; the columns `own` are this client's.
         """
         ...
 
     def evaluations(self, outputs: Numbers) -> int:
-        """How many times F0 is evaluated for every row of an answer to these outputs."""
+        """Return how many times F0 is evaluated for every row of an answer to these outputs."""
         ...
 
 
@@ -107,16 +107,16 @@ class Head:
     soft: bool = False  # labels are points with noise on them (`privacy.labels`), not classes
 
     def scores(self, W: Numbers, C: Numbers) -> Numbers:
-        """The scores of every parameter vector and row: one number a row, or one per class."""
+        """Return the scores of every parameter vector and row: one number a row, or one per class."""
         z = self.model.forward(W, C)
         return z if self.loss.task == "multiclass" else z[..., 0]
 
     def losses(self, W: Numbers, C: Numbers, y: Numbers) -> Numbers:
-        """The losses [vectors, rows] of every parameter vector in W."""
+        """Return the losses [vectors, rows] of every parameter vector in W."""
         return losses_of(self.loss, self.model.forward(W, C), y)
 
     def losses_replaced(self, C: Numbers, own: slice, outputs: Numbers, y: Numbers) -> Numbers:
-        """The losses [vectors, rows] for C with the columns `own` replaced by each of `outputs`."""
+        """Return the losses [vectors, rows] for C with the columns `own` replaced by each of `outputs`."""
         if isinstance(self.model, Replacing):
             return losses_of(self.loss, self.model.forward_replaced(self.w, C, own, outputs), y)
         P, B = outputs.shape[:2]
@@ -126,13 +126,13 @@ class Head:
         return losses_of(self.loss, z.reshape(P, B, -1), y)
 
     def losses_perturbed(self, C: Numbers, own: slice, points: Perturbations, y: Numbers) -> Numbers:
-        """The losses [points, rows] for C with the columns `own` moved."""
+        """Return the losses [points, rows] for C with the columns `own` moved."""
         if isinstance(self.model, Perturbing):
             return self.model.losses_perturbed(self.w, C, own, points, self.loss, y)
         return self.losses_replaced(C, own, points.of(C[:, own]), y)
 
     def dz(self, C: Numbers, y: Numbers) -> Numbers:
-        """The derivative of the mean loss by every output of F0."""
+        """Return the derivative of the mean loss by every output of F0."""
         z = self.scores(self.w[None], C)[0]
         dz = self.loss.soft_dz(z, y) if self.soft else self.loss.dz(z, y)
         return dz.reshape(len(y), -1) / len(y)
@@ -218,7 +218,7 @@ class OwnStep(Protocol):
     """How the server finds the gradient of its own parameters."""
 
     def gradient(self, C: Numbers, y: Numbers) -> Numbers:
-        """The gradient of the mean loss by the parameters of F0, from embeddings C and labels y."""
+        """Return the gradient of the mean loss by the parameters of F0, from embeddings C and labels y."""
         ...
 
 
@@ -246,7 +246,8 @@ class ZerothStep:
         return self._length(z) * gradient if self.measured else gradient
 
     def _length(self, z: Numbers) -> float:
-        """A safe step: CAUTION / (largest eigenvalue + noise of K directions) of F0's part of the Hessian."""
+        """Return a safe step: CAUTION / (largest eigenvalue + noise of K directions) of F0's part of the
+        Hessian."""
         moved = self.smoothing.quotients(z)
         each = self.smoothing.scale(len(self.head.w)) * float((moved**2).mean())  # J'J of one output
         trace, largest = moved.shape[2] * each, each

@@ -49,17 +49,17 @@ class Smoothing:
         return u
 
     def scale(self, d: int) -> int:
-        """The factor s in front of the estimate."""
+        """Return the factor s in front of the estimate."""
         return d if self.directions == "sphere" else 1
 
     def points(self, w: Numbers, u: Numbers) -> Numbers:
-        """The points to evaluate, one a row: w, all w + mu u_k, and (two-sided) all w - mu u_k."""
+        """Return the points to evaluate, one a row: w, all w + mu u_k, and (two-sided) all w - mu u_k."""
         step = (self.mu * u).astype(w.dtype, copy=False)
         sides = [w[None, :], w + step, w - step] if self.two_sided else [w[None, :], w + step]
         return np.concatenate(sides)
 
     def quotients(self, values: Numbers) -> Numbers:
-        """The quotients q_k from the values at `points`, along the first axis; other axes are kept."""
+        """Return the quotients q_k from the values at `points`, along the first axis; other axes are kept."""
         K = self.count
         far, near, width = values[1:], values[0], self.mu
         if self.two_sided:
@@ -68,7 +68,7 @@ class Smoothing:
         return quotients
 
     def gradient(self, quotients: Numbers, u: Numbers) -> Numbers:
-        """The estimate g from the quotients along the directions u."""
+        """Return the estimate g from the quotients along the directions u."""
         return self.scale(u.shape[1]) / self.count * (quotients @ u)
 
     def stretch(self, d: int) -> float:

@@ -36,7 +36,7 @@ class Smoothness:
     worst_row: float
 
     def of_batch(self, batch: int, rows: int) -> float:
-        """The expected smoothness of a batch out of so many rows.
+        """Return the expected smoothness of a batch out of so many rows.
 
         >>> s = Smoothness(mean=1.0, worst_row=9.0)
         >>> s.of_batch(1, 100), s.of_batch(100, 100)
@@ -49,7 +49,7 @@ class Smoothness:
 
 
 def quasi_newton_step(batch: int, delay: int) -> float:
-    """The step along H v. H takes out the curvature, so only noise and delay limit the step.
+    """Return the step along H v. H takes out the curvature, so only noise and delay limit the step.
 
     >>> quasi_newton_step(1024, 0), quasi_newton_step(256, 0)
     (1.0, 0.5)
@@ -58,7 +58,7 @@ def quasi_newton_step(batch: int, delay: int) -> float:
 
 
 def own_newton_step(batch: int, delay: int, *, blocks: int, ahead: int) -> float:
-    """The step along H v where every block has an H of its own, with so many batches in flight.
+    """Return the step along H v where every block has an H of its own, with so many batches in flight.
 
     Blocks do not see each other's curvature and must be more careful. Where columns of all of them say the
     same, each takes the whole step, and all together take it `blocks` times: that is stable below 2 / blocks
@@ -96,7 +96,7 @@ def automatic_step(
 
 
 def _delayed_saga(delay: int, batches: int) -> float:
-    """The step of delayed SAGA times L; it is smaller as what SAGA remembers is one pass old, too.
+    """Return the step of delayed SAGA times L; it is smaller as what SAGA remembers is one pass old, too.
 
     Followed batch by batch on a quadratic, delayed SAGA is stable below 1.6 / (tau + 1.65) and
     2.2 / (2 tau + 1) while the delay is a small part of a pass; from about a third of a pass on, memory

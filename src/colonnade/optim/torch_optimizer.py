@@ -67,7 +67,7 @@ class TorchOptimizer:
 
 
 def _optimisers() -> dict[str, Any]:
-    """The optimisers of torch.optim that can be used here, by their names in lower case."""
+    """Return the optimisers of torch.optim that can be used here, by their names in lower case."""
     found = {
         name.lower(): kind
         for name, kind in vars(torch.optim).items()

@@ -39,13 +39,13 @@ def epsilon_of(multiplier: float, releases: int, delta: float) -> float:
 
 
 def multiplier_for(epsilon: float, delta: float, releases: int) -> float:
-    """The least noise with which this many releases stay within (epsilon, delta)."""
+    """Return the least noise with which this many releases stay within (epsilon, delta)."""
     return float(releases**0.5 * _single(epsilon, delta))
 
 
 @cache
 def _single(epsilon: float, delta: float) -> float:
-    """The least noise of one release."""
+    """Return the least noise of one release."""
     # the closed form says where to look, but the number is the accountant's
     near = float(brentq(lambda z: _delta(epsilon, z) - delta, 1e-3, 1e6 / epsilon))
     interval = ExplicitBracketInterval(0.99 * near, 1.02 * near)
@@ -77,7 +77,8 @@ class Budget:
 
     @staticmethod
     def plan(epsilon: float, delta: float, allowed: int, rows: int) -> Budget:
-        """A budget of so many replies a row, with the least noise that keeps them within (epsilon, delta)."""
+        """Return a budget of so many replies a row, with the least noise that keeps them within (epsilon,
+        delta)."""
         return Budget(
             epsilon,
             delta,
@@ -87,7 +88,7 @@ class Budget:
         )
 
     def affords(self, rows: Rows, replies: int = 1) -> bool:
-        """Whether that many more replies about these rows stay within the budget."""
+        """Return whether that many more replies about these rows stay within the budget."""
         return int(self.spent[rows].max(initial=0)) + replies <= self.allowed
 
     def spend(self, rows: Rows, replies: int = 1) -> None:

@@ -43,7 +43,7 @@ Draw = Callable[[Rows, Rows, int], Numbers]
 
 
 def keep_probability(epsilon: float, classes: int) -> float:
-    """The probability with which randomised response keeps the true class.
+    """Return the probability with which randomised response keeps the true class.
 
     >>> round(keep_probability(np.log(9), 10), 3)
     0.5
@@ -52,7 +52,8 @@ def keep_probability(epsilon: float, classes: int) -> float:
 
 
 def randomised(codes: Rows, classes: int, epsilon: float, draw: Draw | None = None) -> Numbers:
-    """The classes 0 ... k - 1 after randomised response: each is kept, or replaced by one of the others."""
+    """Return the classes 0 ... k - 1 after randomised response: each is kept, or replaced by one of the
+    others."""
     keep = keep_probability(epsilon, classes)
     rows = np.arange(len(codes))
     u = (draw or Noise().uniform)(rows, np.zeros_like(rows), 1)[:, 0]
@@ -63,7 +64,8 @@ def randomised(codes: Rows, classes: int, epsilon: float, draw: Draw | None = No
 
 
 def private_table(table: Table, plan: Plan[Any], noise: Callable[[], Noise] = Noise) -> Table:
-    """The table with labels to train on instead of the true ones, if the plan wants that and it has any."""
+    """Return the table with labels to train on instead of the true ones, if the plan wants that and it has
+    any."""
     terms, objective = plan.privacy, plan.objective
     if terms.mechanism != "labels" or table.y is None:
         return table
@@ -84,7 +86,7 @@ def private_table(table: Table, plan: Plan[Any], noise: Callable[[], Noise] = No
 
 
 def delta_of(privacy: PrivacyTerms, loss: LossName) -> float:
-    """The delta that a mechanism spends; randomised response has none."""
+    """Return the delta that a mechanism spends; randomised response has none."""
     regression = LOSSES[loss].task == "regression"
     return privacy.delta if privacy.mechanism != "labels" or regression else 0.0
 

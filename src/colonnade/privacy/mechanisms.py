@@ -30,7 +30,7 @@ Gauss = Callable[[float, float], float]
 
 
 def mean_losses(losses: Numbers) -> Numbers:
-    """The mean loss at every point, exactly: no mechanism."""
+    """Return the mean loss at every point, exactly: no mechanism."""
     means: Numbers = losses.mean(axis=1)
     return means
 
@@ -55,7 +55,7 @@ class NoisyScalars:
 
 
 def clip_rows(rows: Numbers, length: float) -> Numbers:
-    """The rows, each scaled down to at most this length; entries that are not finite count as 0.
+    """Return the rows, each scaled down to at most this length; entries that are not finite count as 0.
 
     >>> clip_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0).round(2).tolist()
     [[0.6, 0.8], [0.3, 0.4]]

@@ -27,7 +27,7 @@ class Noise:
     key: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
 
     def uniform(self, rows: Rows, draws: Rows, width: int = 1) -> Numbers:
-        """Numbers strictly between 0 and 1, of 53 random bits each: [rows, width], by row and draw."""
+        """Return numbers strictly between 0 and 1, of 53 random bits each: [rows, width], by row and draw."""
         blocks = np.empty((len(rows), -(-width // 2), 2), dtype=np.uint64)
         blocks[..., 0] = np.asarray(rows, dtype=np.uint64)[:, None]
         blocks[..., 1] = np.asarray(draws, dtype=np.uint64)[:, None] << np.uint64(32)

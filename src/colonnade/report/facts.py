@@ -76,7 +76,7 @@ class Dossier:
 
 
 def read_run(folder: Path) -> Dossier:
-    """What the folder of a run holds; DataError if it has no result or a file in it is damaged."""
+    """Return what the folder of a run holds; DataError if it has no result or a file in it is damaged."""
     path = folder / RESULT
     result = read_result(path)
     job = _if_there(folder / JOB, lambda path: path.read_text(encoding="utf-8")) or ""
@@ -98,7 +98,7 @@ def read_run(folder: Path) -> Dossier:
 
 
 def read_part(folder: Path, *, log_odds: bool = False) -> Part:
-    """One party's part of a model, from the folder of its share; ShareError if it is damaged.
+    """Return one party's part of a model, from the folder of its share; ShareError if it is damaged.
 
     It has points if its columns are weighed and scores are `log_odds`.
     """
@@ -122,7 +122,8 @@ def read_part(folder: Path, *, log_odds: bool = False) -> Part:
 
 
 def _with_gains(folders: Sequence[Path], parts: Sequence[Part], parties: Sequence[str]) -> tuple[Part, ...]:
-    """The same parts and, of trees, what every column gained: the label holder knows that of every split."""
+    """Return the same parts and, of trees, what every column gained: the label holder knows that of every
+    split."""
     if not parts or any(part.kind != "trees" for part in parts):
         return tuple(parts)
     manifests = [shares.read_manifest(each / shares.MANIFEST, shares.ShareManifest) for each in folders]
@@ -138,7 +139,8 @@ def _with_gains(folders: Sequence[Path], parts: Sequence[Part], parties: Sequenc
 
 
 def _size(forest: Forest) -> int:
-    """How many trees there are: where every party has trees of its own, the label holder has all of them."""
+    """Return how many trees there are: where every party has trees of its own, the label holder has all of
+    them."""
     return len(forest.trees)
 
 

@@ -19,7 +19,7 @@ SLICES, SHADES = 300, 10  # of a long stretch: how finely its lanes are shaded
 
 
 def timeline_section(timeline: Timeline) -> Html:
-    """Who computed, waited and sent: the whole of what was recorded, and a short while of it."""
+    """Return who computed, waited and sent: the whole of what was recorded, and a short while of it."""
     lanes = {name: lane for name, lane in timeline.parties.items() if lane.busy or lane.sent}
     if not lanes:
         return tag("p", "Nothing was recorded.")
@@ -63,7 +63,7 @@ def _waits(lane: PartyTimeline) -> Html:
 
 
 def _short_while(lanes: dict[str, PartyTimeline], complete: float) -> tuple[float, float]:
-    """A stretch in the middle in which the busiest party computes about `SPANS` times."""
+    """Return a stretch in the middle in which the busiest party computes about `SPANS` times."""
     busiest = max(lanes.values(), key=lambda lane: len(lane.busy)).busy
     inside = [span for span in busiest if span[1] <= complete]
     if len(inside) <= SPANS:
@@ -94,7 +94,8 @@ class _Stretch:
 
 
 def _picture(lanes: dict[str, PartyTimeline], begin: float, end: float, title: str) -> Html:
-    """One stretch of time: every span where they are few, shades of how much was computed where not."""
+    """Return one stretch of time: every span where they are few, shades of how much was computed where
+    not."""
     stretch, bottom = _Stretch(begin, end), TOP + LANE * len(lanes)
     fine = all(len(_within(lane, begin, end)) <= SLICES for lane in lanes.values())
     marks = _time_marks(stretch, bottom)
@@ -107,7 +108,7 @@ def _picture(lanes: dict[str, PartyTimeline], begin: float, end: float, title: s
 
 
 def _time_marks(stretch: _Stretch, bottom: int) -> list[Html]:
-    """The grid, its numbers, and what they are."""
+    """Return the grid, its numbers, and what they are."""
     marks = []
     for value in stretch.axis.ticks():
         at = f"{stretch.place(value / stretch.unit[0]):.1f}"
@@ -118,7 +119,7 @@ def _time_marks(stretch: _Stretch, bottom: int) -> list[Html]:
 
 
 def _lane_marks(stretch: _Stretch, name: str, lane: PartyTimeline, k: int, *, fine: bool) -> list[Html]:
-    """One party's lane: its name, when it computed and, where there is room, when it sent."""
+    """Return one party's lane: its name, when it computed and, where there is room, when it sent."""
     top, begin, end = TOP + LANE * k, stretch.begin, stretch.end
     shown = name if len(name) <= 16 else f"{name[:15]}…"
     marks = [
@@ -140,12 +141,12 @@ def _lane_marks(stretch: _Stretch, name: str, lane: PartyTimeline, k: int, *, fi
 
 
 def _boxes(boxes: list[tuple[float, float]], top: float, height: float) -> str:
-    """The path of boxes from left to right; each is wide enough to be seen."""
+    """Return the path of boxes from left to right; each is wide enough to be seen."""
     return "".join(f"M{a:.1f} {top}h{max(b - a, 0.6):.1f}v{height}h{-max(b - a, 0.6):.1f}Z" for a, b in boxes)
 
 
 def _parts(spans: list[tuple[float, float]], begin: float, end: float) -> Floats:
-    """Which part of every slice of a stretch was spent on computing."""
+    """Return which part of every slice of a stretch was spent on computing."""
     edges = np.linspace(begin, end, SLICES + 1)
     starts, ends = np.array([s[0] for s in spans]), np.array([s[1] for s in spans])
     # what was computed until each edge: whole spans, and the beginning of those that lie across it
@@ -168,7 +169,7 @@ def _shaded(parts: Floats, top: float, room: float, series: int) -> list[Html]:
 
 
 def _within(lane: PartyTimeline, begin: float, end: float) -> list[tuple[float, float]]:
-    """The spans of computing inside a stretch, cut off at its ends."""
+    """Return the spans of computing inside a stretch, cut off at its ends."""
     cut = [(max(low, begin), min(high, end)) for low, high in lane.busy]
     return [(low, high) for low, high in cut if low < high]
 

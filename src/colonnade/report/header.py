@@ -20,7 +20,7 @@ KEY = ("test_auc", "test_accuracy", "r2", "rmse", "test_loss", "train_loss")
 
 
 def opening(dossier: Dossier) -> Html:
-    """Who trained what, in one sentence and a few figures."""
+    """Return who trained what, in one sentence and a few figures."""
     result = dossier.result
     made = f" · {dossier.made}" if dossier.made else ""
     at = "" if dossier.seen_by is None else f" · as {dossier.seen_by} sees it"
@@ -62,7 +62,7 @@ def _key_figures(result: Result) -> Html:
 
 
 def run_section(dossier: Dossier) -> Html:
-    """The run in plain facts."""
+    """Return the run in plain facts."""
     result = dossier.result
     ended = {True: "yes", False: "no", None: "not asked for: the run had a number of epochs or a target"}
     facts = [
@@ -82,7 +82,7 @@ def run_section(dossier: Dossier) -> Html:
 
 
 def data_section(result: Result) -> Html:
-    """Rows, columns and labels, and what was done to them."""
+    """Return rows, columns and labels, and what was done to them."""
     data = result.data
     facts: list[tuple[str, str]] = []
     if data.task:
@@ -111,7 +111,7 @@ def data_section(result: Result) -> Html:
 
 
 def signature() -> Html:
-    """Where those who answer for the model put their names."""
+    """Return where those who answer for the model put their names."""
     lines = [tag("dd", word) for word in ("name", "role", "date", "signature")]
     blocks = [tag("dl", tag("dt", who), *lines) for who in ("Prepared by", "Approved by")]
     return section("Signatures", tag("div", *blocks, class_="sign"), id_="sign")

@@ -25,7 +25,7 @@ def joined(*parts: str) -> Html:
 
 
 def tag(name: str, *inside: str, **attributes: str | float | None) -> Html:
-    """An element. `class_` stands for `class`, `stroke_width` for `stroke-width`; None leaves one out.
+    """Return an element. `class_` stands for `class`, `stroke_width` for `stroke-width`; None leaves one out.
 
     >>> tag("p", "a < b", tag("b", "bold"), class_="note")
     '<p class="note">a &lt; b<b>bold</b></p>'
@@ -39,7 +39,8 @@ def tag(name: str, *inside: str, **attributes: str | float | None) -> Html:
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, class_: str = "") -> Html:
-    """A table whose first column names its rows; wide ones scroll by themselves. A cell may be a `td`."""
+    """Return a table whose first column names its rows; wide ones scroll by themselves. A cell may be a
+    `td`."""
     top = [tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in head)))] if head else []
     body = [tag("tr", _cell(row[0], "th"), *(_cell(cell, "td") for cell in row[1:])) for row in rows]
     inner = tag("table", tag("caption", caption), *top, tag("tbody", *body), class_=class_ or None)
@@ -58,7 +59,7 @@ def beside(*parts: str) -> Html:
 
 
 def section(title: str, *inside: str, level: int = 2, id_: str | None = None) -> Html:
-    """A part of the page under a heading."""
+    """Return a part of the page under a heading."""
     return tag("section", tag(f"h{level}", title), *inside, id_=id_)
 
 
@@ -68,5 +69,5 @@ def notes(sentences: Iterable[str], class_: str = "note") -> Html:
 
 
 def bullets(items: Iterable[str]) -> Html:
-    """A list, an item a line."""
+    """Return a list, an item a line."""
     return tag("ul", *(tag("li", item) for item in items))

@@ -98,7 +98,8 @@ def check_mlflow(uri: str) -> None:
 
 
 def _experiment(uri: str | None, name: str) -> tuple[Any, str]:
-    """A client of the tracking server, and the number of the experiment, which is made if it is not there."""
+    """Return a client of the tracking server, and the number of the experiment, which is made if it is not
+    there."""
     # MLflow tries seven times more by default, which takes minutes where the address is wrong
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
     try:

@@ -18,7 +18,7 @@ MOST = 15  # columns that are shown of a party at once
 
 
 def model_section(parts: Sequence[Part], data: Described, seen_by: str | None) -> Html:
-    """Every party's part of the model that the reader may see."""
+    """Return every party's part of the model that the reader may see."""
     who = (
         "All parties ran on one machine, so all their parts are here; between companies each sees its own."
         if seen_by is None
@@ -29,7 +29,8 @@ def model_section(parts: Sequence[Part], data: Described, seen_by: str | None) -
 
 
 def _sizes(part: Part) -> Floats:
-    """How much each column can move a score: the largest weight in absolute value; 0 for the intercept."""
+    """Return how much each column can move a score: the largest weight in absolute value; 0 for the
+    intercept."""
     if part.weights is None:
         return np.zeros(0)
     sizes = np.abs(part.weights.reshape(len(part.columns), -1)).max(axis=1, initial=0)
@@ -68,7 +69,7 @@ def _part(part: Part, data: Described, largest: float) -> Html:
 
 
 def _importances(part: Part, gains: Floats) -> Html:
-    """The columns of a party that trees split by, the largest gain first."""
+    """Return the columns of a party that trees split by, the largest gain first."""
     used = [k for k in np.argsort(-gains, kind="stable").tolist() if gains[k] > 0]
     if not used:
         return tag("p", "No tree splits by a column of this party.")
@@ -83,7 +84,7 @@ def _importances(part: Part, gains: Floats) -> Html:
 
 
 def _points(lines: Sequence[Line]) -> Html:
-    """The scorecard of a party's own columns; a column is named once."""
+    """Return the scorecard of a party's own columns; a column is named once."""
     rows, before = [], ""
     for each in lines:
         name = each.column if each.column != before else ""
@@ -98,7 +99,7 @@ def _points(lines: Sequence[Line]) -> Html:
 
 
 def _heads(weights: Floats, data: Described) -> list[str]:
-    """What stands above the weights: the names of the classes where there are several."""
+    """Return what stands above the weights: the names of the classes where there are several."""
     if weights.ndim == 1:
         return ["weight"]
     several = weights.shape[1]

@@ -26,7 +26,7 @@ Run = Result | Dossier
 
 
 def write_report(runs: Run | Mapping[str, Run], path: Path) -> Path:
-    """A figure (.svg) or a page (.html) of a run, or several by name, written whole or not at all."""
+    """Return a figure (.svg) or a page (.html) of a run, or several by name, written whole or not at all."""
     match path.suffix.lower():
         case ".html":
             with drafted(path) as draft:
@@ -41,7 +41,7 @@ def write_report(runs: Run | Mapping[str, Run], path: Path) -> Path:
 
 
 def page(runs: Run | Mapping[str, Run]) -> str:
-    """The page's text: a run, or several side by side and then one by one."""
+    """Return the page's text: a run, or several side by side and then one by one."""
     if isinstance(runs, Mapping):
         dossiers = {name: _dossier(run) for name, run in runs.items()}
         title = f"{len(runs)} runs"
@@ -74,7 +74,7 @@ def _dossier(run: Run) -> Dossier:
 
 
 def _about(one: Dossier, *, contents: bool = False) -> Html:
-    """The part of the page about one run, from its data to the place to sign."""
+    """Return the part of the page about one run, from its data to the place to sign."""
     shown = {name: part for name, part in _sections(one).items() if part is not None}
     links = tag(
         "nav",
@@ -85,7 +85,7 @@ def _about(one: Dossier, *, contents: bool = False) -> Html:
 
 
 def _sections(one: Dossier) -> dict[str, Html | None]:
-    """All sections by name; None where the run has nothing to say."""
+    """Return all sections by name; None where the run has nothing to say."""
     result, timeline = one.result, one.timeline
     model = model_section(one.parts, result.data, one.seen_by) if one.parts else None
     costs = table("Cost", (), summary.cost_rows(result))
@@ -126,7 +126,7 @@ def _job(one: Dossier) -> Html:
 
 
 def _side_by_side(title: str, runs: Mapping[str, Dossier]) -> Html:
-    """All runs in one table, and their curves over each other."""
+    """Return all runs in one table, and their curves over each other."""
     rows = [
         (name, one.result.algorithm, one.result.dataset, *summary.overview(one.result))
         for name, one in runs.items()

@@ -33,7 +33,7 @@ LEARNT: dict[str, tuple[str, str]] = {
 
 
 def learnt(result: Result) -> dict[str, list[str]]:
-    """What every party learnt, a sentence each; nothing is said of a result that does not know it."""
+    """Return what every party learnt, a sentence each; nothing is said of a result that does not know it."""
     found: dict[str, list[str]] = {party: [] for party in result.parties}
     for leak in result.privacy.leaks:
         who, words = LEARNT.get(leak, ("all", leak))
@@ -45,7 +45,7 @@ def learnt(result: Result) -> dict[str, list[str]]:
 
 
 def privacy_section(result: Result, findings: Sequence[Finding]) -> Html:
-    """How scores and labels were protected, what was learnt nevertheless, and what attacks reached."""
+    """Return how scores and labels were protected, what was learnt nevertheless, and what attacks reached."""
     parts = [table("How scores and labels were protected", (), summary.privacy_rows(result))]
     if result.privacy.leaks or len(result.parties) == 1:
         rows = [
@@ -78,5 +78,5 @@ def privacy_section(result: Result, findings: Sequence[Finding]) -> Html:
 
 
 def _reached(each: Finding) -> str:
-    """How far an attack came; strong where that is surely more than guessing."""
+    """Return how far an attack came; strong where that is surely more than guessing."""
     return tag("strong", each.success) if each.found else each.success

@@ -22,7 +22,7 @@ DOTS, BARS = 800, 30
 
 
 def quality(scores: TestScores, data: Described, loss: Loss | None) -> Html:
-    """What the test scores tell, for two classes, several, or a number."""
+    """Return what the test scores tell, for two classes, several, or a number."""
     if not len(scores.y):
         return tag("p", "There were no test rows.")
     if scores.z.ndim == 2:
@@ -34,7 +34,7 @@ def quality(scores: TestScores, data: Described, loss: Loss | None) -> Html:
 
 
 def roc_of(runs: Mapping[str, TestScores]) -> Html:
-    """The ROC curves of several runs over each other."""
+    """Return the ROC curves of several runs over each other."""
     chart = Chart("ROC", Axis("false positive rate"), Axis("true positive rate"))
     chart.rule((0, 0), (1, 1))
     for k, (name, scores) in enumerate(runs.items()):
@@ -207,7 +207,7 @@ def _heat_matrix(matrix: np.ndarray, names: list[str]) -> Html:
 
 
 def heat_cell(text: str, part: float) -> Html:
-    """A cell whose ground is the deeper, the nearer `part` is to 1."""
+    """Return a cell whose ground is the deeper, the nearer `part` is to 1."""
     return tag("td", text, style=f"--heat:{max(0.0, min(1.0, part)):.2f}")
 
 

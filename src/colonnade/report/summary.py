@@ -23,7 +23,7 @@ Pair = tuple[str, str]
 
 
 def headline(result: Result) -> str:
-    """One line about a run: the algorithm, the data, the parties and the world."""
+    """Return one line about a run: the algorithm, the data, the parties and the world."""
     q, active = len(result.parties), len(result.active)
     holders = "all of them hold" if active == q else f"{active} {'holds' if active == 1 else 'hold'}"
     parties = "1 party, which holds" if q == 1 else f"{q} parties, {holders}"
@@ -39,7 +39,7 @@ def metric_rows(result: Result) -> list[tuple[str, str, str]]:
 
 
 def metric_table(result: Result) -> tuple[list[str], list[tuple[str, ...]]]:
-    """The header and the rows of all metrics; without a pooled fit there is no column for it."""
+    """Return the header and the rows of all metrics; without a pooled fit there is no column for it."""
     columns = 3 if result.pooled else 2
     return ["", "federated", "pooled"][:columns], [row[:columns] for row in metric_rows(result)]
 
@@ -48,7 +48,8 @@ OVERVIEW = ("training loss", "above the optimum", "test", "time", "sent", "epsil
 
 
 def overview(result: Result) -> tuple[str, ...]:
-    """A run as one row under `OVERVIEW`; its test metric is the accuracy, or the RMSE of a regression."""
+    """Return a run as one row under `OVERVIEW`; its test metric is the accuracy, or the RMSE of a
+    regression."""
     cost, metrics = result.cost, result.metrics
     test = next((key for key in ("test_accuracy", "rmse") if key in metrics), "test_loss")
     return (
@@ -67,7 +68,7 @@ def sent(results: Iterable[Result]) -> str:
 
 
 def cost_rows(result: Result) -> list[Pair]:
-    """The cost of a run: time, work and traffic, and how old gradients were when they arrived."""
+    """Return the cost of a run: time, work and traffic, and how old gradients were when they arrived."""
     cost, late = result.cost, result.staleness
     rows = [*ending_row(result), ("time", duration(cost.seconds))]
     if cost.virtual_seconds is not None:
@@ -90,14 +91,14 @@ def cost_rows(result: Result) -> list[Pair]:
 
 
 def _parts(cost: Cost) -> str:
-    """How many of the bytes are numbers, framing and TLS records."""
+    """Return how many of the bytes are numbers, framing and TLS records."""
     ours = cost.bytes_sent - cost.payload_bytes - cost.sealed_bytes
     sealed = f", {size(cost.sealed_bytes)} TLS records" if cost.sealed_bytes else ""
     return f"{size(cost.payload_bytes)} numbers, {size(ours)} framing{sealed}"
 
 
 def privacy_rows(result: Result) -> list[Pair]:
-    """How scores and labels were protected."""
+    """Return how scores and labels were protected."""
     privacy = result.privacy
     noise = "none" if privacy.mechanism == "none" else privacy.mechanism
     if privacy.epsilon is not None:
@@ -111,7 +112,7 @@ def privacy_rows(result: Result) -> list[Pair]:
 
 
 def ending_row(result: Result) -> list[Pair]:
-    """The row that says how training ended, if anybody asked."""
+    """Return the row that says how training ended, if anybody asked."""
     return [("training", line)] if (line := ending_line(result)) else []
 
 
@@ -127,7 +128,7 @@ def ending_line(result: Result) -> str:
 
 
 def not_converged(history: Sequence[Moment]) -> str:
-    """The words for a run that its epochs ended, with how much its loss still fell."""
+    """Return the words for a run that its epochs ended, with how much its loss still fell."""
     *before, last = history
     fell = ""
     if before and (epochs := last.epoch - before[-1].epoch) > 0:
@@ -136,13 +137,13 @@ def not_converged(history: Sequence[Moment]) -> str:
 
 
 def moment_line(moment: Moment, epochs: int) -> str:
-    """One evaluation as a line of text, for a log."""
+    """Return one evaluation as a line of text, for a log."""
     when = moment.seconds if moment.virtual_seconds is None else moment.virtual_seconds
     return f"epoch {moment.epoch}/{epochs}  loss {moment.loss:.6f}  {size(moment.bytes)}  {duration(when)}"
 
 
 def size(count: float) -> str:
-    """Bytes as people write them.
+    """Return bytes as people write them.
 
     >>> size(0), size(999), size(1500), size(12_345_678)
     ('0 B', '999 B', '1.5 kB', '12.3 MB')
@@ -155,7 +156,7 @@ def size(count: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people write them.
+    """Return seconds as people write them.
 
     >>> duration(0.00234), duration(1.5), duration(75), duration(7322)
     ('2.3 ms', '1.5 s', '1 min 15 s', '2 h 02 min')
@@ -172,7 +173,7 @@ def duration(seconds: float) -> str:
 
 
 def metric(key: str, value: float | None) -> str:
-    """A metric as people read it; nothing where it is not known.
+    """Return a metric as people read it; nothing where it is not known.
 
     >>> metric("train_loss", 0.46141), metric("rmse", 1.0e-5), metric("train_loss", 2.398e10)
     ('0.4614', '1e-05', '2.398e+10')

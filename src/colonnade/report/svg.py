@@ -22,7 +22,7 @@ SERIES = 8
 
 
 def number(value: float) -> str:
-    """A number on an axis.
+    """Return a number on an axis.
 
     >>> [number(x) for x in (0.0, 0.25, 1500.0, 1e-5, 2.0)]
     ['0', '0.25', '1500', '1e-05', '2']
@@ -31,7 +31,7 @@ def number(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """A part of one as a percentage."""
+    """Return a part of one as a percentage."""
     return f"{100 * value:.3g}%"
 
 
@@ -47,7 +47,7 @@ class Axis:
 
     @staticmethod
     def around(label: str, values: Iterable[float], *, zero: bool = False, log: bool = False) -> Axis:
-        """The axis that holds all these values; `zero`: it begins at 0."""
+        """Return the axis that holds all these values; `zero`: it begins at 0."""
         known = [value for value in values if np.isfinite(value)]
         low, high = min(known, default=0.0), max(known, default=1.0)
         if zero:
@@ -59,7 +59,7 @@ class Axis:
         return Axis(label, low, high, log)
 
     def place(self, value: float) -> float:
-        """Where a value lies on the axis: 0 at its beginning, 1 at its end."""
+        """Return where a value lies on the axis: 0 at its beginning, 1 at its end."""
         if self.log:
             return (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
         return (value - self.low) / (self.high - self.low)
@@ -125,7 +125,7 @@ class Chart:
         self.marks.append(tag("line", **{k: f"{place(v):.1f}" for k, v, place in ends}, class_="rule"))
 
     def render(self, caption: str = "") -> Html:
-        """The figure with its legend and caption."""
+        """Return the figure with its legend and caption."""
         size = f"0 0 {self.width} {self.height}"
         drawing = tag(
             "svg", tag("title", self.title), self.drawing(), viewBox=size, role="img",
@@ -140,7 +140,7 @@ class Chart:
         return joined(*self._frame(), *self.marks)
 
     def _frame(self) -> list[Html]:
-        """The grid, the numbers at the axes and their labels."""
+        """Return the grid, the numbers at the axes and their labels."""
         right, bottom = self.width - RIGHT, self.height - BOTTOM
         found = []
         for value in self.x.ticks():

@@ -14,7 +14,7 @@ UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
 
 
 def when(moment: Moment) -> float:
-    """The time of a moment on the run's own clock."""
+    """Return the time of a moment on the run's own clock."""
     return moment.seconds if moment.virtual_seconds is None else moment.virtual_seconds
 
 
@@ -67,13 +67,13 @@ def loss_charts(runs: Mapping[str, Result]) -> list[Chart]:
 
 
 def _gaps(run: Result) -> list[float]:
-    """The loss above the pooled optimum at every moment; minus infinity without an optimum."""
+    """Return the loss above the pooled optimum at every moment; minus infinity without an optimum."""
     optimum = run.pooled.get("train_loss", float("inf"))
     return [moment.loss - optimum for moment in run.history]
 
 
 def traffic(result: Result) -> Html:
-    """Who sent how much to whom, and what it was."""
+    """Return who sent how much to whom, and what it was."""
     cost = result.cost
     pairs, names = cost.bytes_by_pair, sorted({*result.parties, *cost.bytes_by_pair})
     most = max((count for row in pairs.values() for count in row.values()), default=0) or 1
@@ -103,7 +103,7 @@ def traffic(result: Result) -> Html:
 
 
 def meter(part: float) -> Html:
-    """A cell with a bar as long as this part of it."""
+    """Return a cell with a bar as long as this part of it."""
     return tag(
         "td", tag("span", class_="meter", style=f"width:{100 * min(1.0, part):.1f}%"), class_="bar-cell"
     )

@@ -26,7 +26,8 @@ TWO_PARTIES = (
 
 
 def settled(job: Job, conversation: Conversation[Any]) -> Job:
-    """The job with `secure.labels` filled in where it does not say, if its algorithm can be trained blind."""
+    """Return the job with `secure.labels` filled in where it does not say, if its algorithm can be trained
+    blind."""
     if job.secure.labels is not None or "blind-labels" not in conversation.traits:
         return job
     labels = labels_of(job, conversation, len(job.data.party_names))
@@ -34,7 +35,8 @@ def settled(job: Job, conversation: Conversation[Any]) -> Job:
 
 
 def as_trained(job: Job) -> Job:
-    """The job of a stored model with `secure.labels` filled in: two parties that did not say are clear."""
+    """Return the job of a stored model with `secure.labels` filled in: two parties that did not say are
+    clear."""
     if job.secure.labels is not None or len(job.data.party_names) != 2:
         return job
     return structs.replace(job, secure=structs.replace(job.secure, labels="clear"))
@@ -71,7 +73,8 @@ def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
 
 
 def labels_of(terms: Training, conversation: Conversation[Any], parties: int) -> LabelsName:
-    """Whether labels are blind: as the job says or, where it does not, as the algorithm is usually run.
+    """Return whether labels are blind: as the job says or, where it does not, as the algorithm is usually
+    run.
 
     What is blind by itself is clear where randomised labels protect the true ones already, or nobody is there
     to learn them.
@@ -83,7 +86,7 @@ def labels_of(terms: Training, conversation: Conversation[Any], parties: int) ->
 
 
 def blind_of(job: Job, conversation: Conversation[Any], facts: Facts) -> Blind | None:
-    """The roles of a blind run; None where labels are clear."""
+    """Return the roles of a blind run; None where labels are clear."""
     if labels_of(job, conversation, len(facts.columns)) != "blind":
         return None
     asker, helper = facts.label_holders[0], job.secure.helper
@@ -107,7 +110,8 @@ def blind_of(job: Job, conversation: Conversation[Any], facts: Facts) -> Blind |
 def hidden_of(
     asker: str, first: Mapping[str, str], others: Sequence[str], helper: str | None, *, own: bool = True
 ) -> Hidden:
-    """The mate of the label holder, the party that deals for both, and who deals for the mate's products.
+    """Return the mate of the label holder, the party that deals for both, and who deals for the mate's
+    products.
 
     That is another party than deals for the label holder's (`first`) where there is one, and the label holder
     itself only where there is no other third party. `own`: whether the label holder has columns.

@@ -37,7 +37,7 @@ NETWORKS = {"mlp", "cnn", "torch"}
 
 
 def examine(job: Job) -> list[Problem]:
-    """Every problem of a job and its files; empty if there is none."""
+    """Return every problem of a job and its files; empty if there is none."""
     try:
         composition = looked_up(job)
     except ColonnadeError as error:
@@ -61,7 +61,7 @@ def examine(job: Job) -> list[Problem]:
 
 
 def _tables(composition: Composition) -> tuple[list[RawTable], list[Problem]]:
-    """Every file of the job, and all that is wrong with any of them by itself."""
+    """Return every file of the job, and all that is wrong with any of them by itself."""
     data = composition.job.data
     try:
         names = data.party_names
@@ -81,7 +81,7 @@ def _tables(composition: Composition) -> tuple[list[RawTable], list[Problem]]:
 
 
 def _from(error: Exception, stops: bool = True) -> Problem:
-    """A problem from an error text, which begins with where it is."""
+    """Return a problem from an error text, which begins with where it is."""
     where, colon, what = str(error).partition(": ")
     return Problem(where if colon else "", what if colon else where, stops=stops)
 
@@ -114,7 +114,7 @@ def _extras(job: Job) -> Iterator[Problem]:
 
 
 def _absent(data: Data, tables: list[RawTable]) -> tuple[list[Problem], Data]:
-    """Columns that the job names and no file has, and [data] without them."""
+    """Return columns that the job names and no file has, and [data] without them."""
     held = {column for raw in tables for column in raw.columns}
     found, right = [], data
     for key in ("categorical", "drop") if tables else ():
@@ -129,7 +129,7 @@ def _absent(data: Data, tables: list[RawTable]) -> tuple[list[Problem], Data]:
 
 
 def _sources(job: Job) -> dict[str, str]:
-    """The job's files by the key that names them; data sets of the catalogue are known to be right."""
+    """Return the job's files by the key that names them; data sets of the catalogue are known to be right."""
     data = job.data
     one = {"data.train": data.train, "data.test": data.test}
     found = {key: path for key, path in one.items() if path and known_dataset(path) is None}
@@ -138,7 +138,7 @@ def _sources(job: Job) -> dict[str, str]:
 
 
 def _load(path: str, data: Data, label: str | None) -> RawTable:
-    """One file as a run would read it; of one that is too large to be held, some rows."""
+    """Return one file as a run would read it; of one that is too large to be held, some rows."""
     dialect = Dialect(data.separator, data.decimal, data.thousands, data.encoding)
     if is_large([Path(path)], memory_of(data.memory) or MEMORY, dialect):
         return some_rows(Path(path), label, data.id_at(), dialect)
@@ -147,7 +147,8 @@ def _load(path: str, data: Data, label: str | None) -> RawTable:
 
 
 def _faults(path: str, data: Data, label: str | None, error: ColonnadeError) -> list[Problem]:
-    """Why a file cannot be read: every column that it lacks, or the one thing that is wrong with it."""
+    """Return why a file cannot be read: every column that it lacks, or the one thing that is wrong with
+    it."""
     wanted = {"id": data.id_at(), "label": () if label is None else (label,)}
     try:
         table = _load(path, structs.replace(data, id=None, keys=None), None)

@@ -143,7 +143,7 @@ def prepare(
 
 
 def order_of(composition: Composition, assigned: Assigned) -> tuple[Source, Launch]:
-    """What is known of every party's data, and the run on it to launch."""
+    """Return what is known of every party's data, and the run on it to launch."""
     job = composition.job
     if job.data.woe:
         assigned = replace(assigned, parties=with_evidence(assigned.parties, weigh_job(job, assigned)))
@@ -168,12 +168,12 @@ def order_of(composition: Composition, assigned: Assigned) -> tuple[Source, Laun
 
 
 def weigh_columns_of(job: Job) -> dict[str, Weighing]:
-    """The weight of evidence of every party's columns, from the job's files, in its world."""
+    """Return the weight of evidence of every party's columns, from the job's files, in its world."""
     return weigh_job(job, read(compose(job)))
 
 
 def weigh_job(job: Job, assigned: Assigned) -> dict[str, Weighing]:
-    """Every party's columns with their weight of evidence, found in the job's world."""
+    """Return every party's columns with their weight of evidence, found in the job's world."""
     if assigned.labels.task != "binary":
         raise DataError("data.woe: weight of evidence needs two classes; name the bad one in data.positive")
     terms = WeighingTerms(
@@ -203,7 +203,8 @@ def run_tables(
 
 
 def plan_for(job: Job, tables: Tables) -> tuple[Plan[Any], dict[str, PartyData]]:
-    """The plan of a job on prepared tables, and every party's data; only label holders have the label."""
+    """Return the plan of a job on prepared tables, and every party's data; only label holders have the
+    label."""
     composition = compose(job)
     if job.train.class_weight is not None:
         raise JobError("train.class_weight: tables that are prepared have their weights, see Table.weight")
@@ -224,7 +225,7 @@ def plan_for(job: Job, tables: Tables) -> tuple[Plan[Any], dict[str, PartyData]]
 
 
 def _labelled(party: str, tables: Mapping[str, Table], first: str, holders: tuple[str, ...]) -> Table:
-    """A party's table, with the label if the party is one of its holders and without it if not."""
+    """Return a party's table, with the label if the party is one of its holders and without it if not."""
     table, known = tables[party], tables[first]
     if party not in holders:
         return replace(table, y=None, weight=None)
@@ -232,7 +233,7 @@ def _labelled(party: str, tables: Mapping[str, Table], first: str, holders: tupl
 
 
 def _facts(composition: Composition, tables: Tables, holders: tuple[str, ...]) -> Facts:
-    """What the plan needs to know of the tables; without a loss the kind of label is guessed."""
+    """Return what the plan needs to know of the tables; without a loss the kind of label is guessed."""
     y = tables.train[tables.active[0]].y
     if y is None:
         raise DataError(f"{tables.active[0]} is active and holds no label")
@@ -281,7 +282,8 @@ def conclude(
 
 
 def _test_scores(order: Launch, shares: dict[str, Share]) -> TestScores | None:
-    """The scores of the test rows beside their labels, as the party that evaluates the model has them."""
+    """Return the scores of the test rows beside their labels, as the party that evaluates the model has
+    them."""
     evaluator = order.plan.evaluator
     z, test = shares[evaluator].test_scores, order.data[evaluator].test
     if z is None or test is None or test.y is None:

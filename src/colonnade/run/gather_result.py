@@ -31,7 +31,7 @@ class Source:
 
 
 def result_of(source: Source, plan: Plan[Any], shares: dict[str, Share], pooled: Pooled | None) -> Result:
-    """The result of a run, put together from all parties' shares."""
+    """Return the result of a run, put together from all parties' shares."""
     evaluator = shares[plan.evaluator]
     train_loss = evaluator.metrics["train_loss"]
     beside = {"suboptimality": train_loss - pooled.optimum} if pooled is not None else {}
@@ -75,7 +75,7 @@ def result_of(source: Source, plan: Plan[Any], shares: dict[str, Share], pooled:
 
 
 def cost_of(shares: dict[str, Share], last: Moment) -> Cost:
-    """What these parties spent until the last moment of the run."""
+    """Return what these parties spent until the last moment of the run."""
     traffic = {party: share.traffic for party, share in shares.items()}
     kinds: Counter[str] = Counter()
     refused: Counter[str] = Counter()
@@ -102,7 +102,7 @@ def cost_of(shares: dict[str, Share], last: Moment) -> Cost:
 
 
 def staleness_of(shares: dict[str, Share]) -> Staleness:
-    """How late gradients were at these parties."""
+    """Return how late gradients were at these parties."""
     delays = sum((Counter(share.delays) for share in shares.values()), Counter[int]())
     if not delays:
         return Staleness(mean=0.0, p95=0, max=0)
@@ -121,6 +121,6 @@ def staleness_of(shares: dict[str, Share]) -> Staleness:
 
 
 def _largest(values: Iterable[int | None]) -> int | None:
-    """The largest of some numbers, if all are known."""
+    """Return the largest of some numbers, if all are known."""
     known = list(values)
     return None if None in known else max((value for value in known if value is not None), default=None)

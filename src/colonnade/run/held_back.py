@@ -65,7 +65,7 @@ class HeldBack:
         return _metrics(done, order.data[order.plan.evaluator])
 
     def _fold(self, job: Job, fold: Fold) -> Assigned:
-        """Every party's data with the rows of a fold for training and test rows."""
+        """Return every party's data with the rows of a fold for training and test rows."""
         assigned = self._data(job)
         # a class's weight is one of training: rows are measured with the weights that they have themselves
         even = self._data(
@@ -77,7 +77,7 @@ class HeldBack:
         return replace(assigned, parties=parties)
 
     def _data(self, job: Job) -> Assigned:
-        """All parties' data of a job; test rows are in it and are not used."""
+        """Return all parties' data of a job; test rows are in it and are not used."""
         composition = compose(msgspec.structs.replace(job, compare=False))
         alike = (job.data, job.train.class_weight, composition.intercept)
         key = hashlib.sha256(msgspec.json.encode(alike, order="deterministic")).hexdigest()
@@ -87,7 +87,7 @@ class HeldBack:
 
 
 def value_of(metrics: dict[str, float], metric: str) -> float:
-    """One metric by its name in a job; JobError if these rows have none."""
+    """Return one metric by its name in a job; JobError if these rows have none."""
     known = {key.removeprefix("test_"): value for key, value in metrics.items()}
     if metric not in known:
         raise JobError(

@@ -110,7 +110,7 @@ def _place(
 
 
 async def _take_part(order: Launch, identity: InProcessIdentity, place: _Place) -> Share:
-    """One party's part in the run."""
+    """Return one party's part in the run."""
     net, beside, recorder = place.net, place.measuring, place.recorder
     prepared = order.data[net.me].prepare()
     work = Work(

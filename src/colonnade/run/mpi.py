@@ -46,7 +46,7 @@ _leading: list[Comm] = []  # the ranks that wait for this one, while it leads th
 
 
 def follows() -> bool:
-    """Whether this process is a rank that another one leads."""
+    """Return whether this process is a rank that another one leads."""
     return ranks().Get_rank() > 0
 
 
@@ -99,7 +99,8 @@ def run_mpi(order: Launch) -> dict[str, Share]:
 
 
 def _checked(order: Launch) -> Comm:
-    """The ranks of this program; JobError unless there is one for each party and they wait for work."""
+    """Return the ranks of this program; JobError unless there is one for each party and they wait for
+    work."""
     comm, parties = ranks(), len(order.plan.parties)
     _check_size(comm, parties)
     if not _leading:
@@ -189,7 +190,7 @@ async def _connected(
 
 
 def _identity(comm: Comm, places: dict[str, int]) -> FreshIdentity:
-    """A key for this run, and those of all other ranks: ranks of one program trust each other."""
+    """Return a key for this run, and those of all other ranks: ranks of one program trust each other."""
     key = Ed25519PrivateKey.generate()
     shown = bytearray(32 * comm.Get_size())
     comm.Allgather(key.public_key().public_bytes_raw(), shown)
@@ -201,7 +202,7 @@ def _identity(comm: Comm, places: dict[str, int]) -> FreshIdentity:
 
 
 def _collect(folders: dict[str, Path]) -> dict[str, Share]:
-    """Every party's share; raises the first real cause if one failed."""
+    """Return every party's share; raises the first real cause if one failed."""
     causes: list[ColonnadeError] = []
     for rank, (party, folder) in enumerate(folders.items()):
         cause = stored_error(party, folder)
@@ -239,7 +240,7 @@ def _send(comm: Comm, rank: int, tag: int, content: bytes) -> None:
 
 
 def _wait(comm: Comm, tag: int, rank: int, until: float = float("inf")) -> bytes | None:
-    """What a rank sends, without keeping a processor busy; None if nothing has come in time."""
+    """Return what a rank sends, without keeping a processor busy; None if nothing has come in time."""
     while time.monotonic() < until:
         found = arrived(comm, tag, rank)
         if found is not None:

@@ -18,7 +18,7 @@ WOE_NOTE = (
 
 
 def notes(plan: Plan[Any]) -> list[str]:
-    """What the user should know about what a run gives away, a sentence each."""
+    """Return what the user should know about what a run gives away, a sentence each."""
     return [*_run_notes(plan), *_label_notes(plan)]
 
 
@@ -31,7 +31,7 @@ def leaks(
     woe: bool = False,
     blind: bool = False,
 ) -> tuple[Leak, ...]:
-    """What a run gives away by construction, as parties' policies name it."""
+    """Return what a run gives away by construction, as parties' policies name it."""
     if parties == 1:
         return ()
     found: list[Leak] = ["scores", *conversation.leaks(privacy)]
@@ -66,7 +66,7 @@ def _run_notes(plan: Plan[Any]) -> list[str]:
 
 
 def _label_notes(plan: Plan[Any]) -> list[str]:
-    """A note that labels were randomised before training, where they were."""
+    """Return a note that labels were randomised before training, where they were."""
     if plan.privacy.mechanism != "labels":
         return []
     return [

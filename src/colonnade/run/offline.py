@@ -34,7 +34,7 @@ class NewRows:
 
 
 def from_table(model: KeptModel, path: Path, id_column: str | None) -> NewRows:
-    """Rows of one table that has the columns of all parties."""
+    """Return rows of one table that has the columns of all parties."""
     holder: dict[str, str] = {}
     for party, share in model.shares.items():
         for column in share.preparation.needed:
@@ -50,7 +50,8 @@ def from_table(model: KeptModel, path: Path, id_column: str | None) -> NewRows:
 
 
 def from_files(model: KeptModel, files: Mapping[str, Path], id_column: str | None) -> NewRows:
-    """The rows that the files of all parties have in common, in the order of the first party's file."""
+    """Return the rows that the files of all parties have in common, in the order of the first party's
+    file."""
     for party in files:
         if party not in model.shares:
             raise DataError(f"--file {party}: there is no such party; {suggest(party, model.shares)}")
@@ -84,7 +85,8 @@ def from_files(model: KeptModel, files: Mapping[str, Path], id_column: str | Non
 
 
 def _ids_of(model: KeptModel, party: str, id_column: str | None) -> tuple[str, ...]:
-    """The columns that are an id together: the one that is named, or those that the party's file had."""
+    """Return the columns that are an id together: the one that is named, or those that the party's file
+    had."""
     return (id_column,) if id_column is not None else model.shares[party].manifest.id
 
 
@@ -111,13 +113,13 @@ def _read(
 
 
 def _decimal(shares: Sequence[KeptShare]) -> str | None:
-    """The decimal mark of the files that these shares were trained on, if they had one for sure."""
+    """Return the decimal mark of the files that these shares were trained on, if they had one for sure."""
     marks = {share.preparation.decimal for share in shares} - {None}
     return marks.pop() if len(marks) == 1 else None
 
 
 def _checked(model: KeptModel, tables: dict[str, RawTable], remarks: list[str]) -> NewRows:
-    """The rows with no more than the model's columns; DataError with all that is wrong with them."""
+    """Return the rows with no more than the model's columns; DataError with all that is wrong with them."""
     found = [
         problem
         for party, share in model.shares.items()
@@ -133,7 +135,8 @@ def _checked(model: KeptModel, tables: dict[str, RawTable], remarks: list[str]) 
 
 
 def problems_of(party: str, share: KeptShare, raw: RawTable) -> list[Problem]:
-    """All that is wrong with a party's new rows for its share: columns, text, gaps, values never seen."""
+    """Return all that is wrong with a party's new rows for its share: columns, text, gaps, values never
+    seen."""
     preparation, found = share.preparation, []
     missing = [column for column in preparation.needed if column not in raw.columns]
     if missing:

@@ -93,7 +93,8 @@ class Party:
             raise cause from error
 
     async def _explained(self, silence: ColonnadeError) -> ColonnadeError:
-        """The same error with what the peers say: whoever was waited for may itself have been waiting."""
+        """Return the same error with what the peers say: whoever was waited for may itself have been
+        waiting."""
         await asyncio.sleep(LAST_WORDS_S)
         said = {text for net in self.nets for text in net.last_words.values()} - {str(silence)}
         return type(silence)("; ".join([str(silence), *sorted(said)])) if said else silence
@@ -143,7 +144,7 @@ class Traffic(msgspec.Struct, kw_only=True):
 
     @staticmethod
     def of(net: Endpoint, measuring: Endpoint) -> Traffic:
-        """The counts of a party's two networks: the one for training, and the one for measuring."""
+        """Return the counts of a party's two networks: the one for training, and the one for measuring."""
         meter = net.meter
         return Traffic(
             messages=meter.messages(),
@@ -190,7 +191,7 @@ class Share(msgspec.Struct, kw_only=True):
     timeline: PartyTimeline | None = None  # when it computed and sent, where the run was to be recorded
 
     def counts(self) -> Share:
-        """The same without its arrays, as JSON can have it."""
+        """Return the same without its arrays, as JSON can have it."""
         return msgspec.structs.replace(self, weights={}, test_scores=None)
 
 
@@ -263,7 +264,7 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
 
 
 def _gates(work: Work, net: Endpoint) -> Gates:
-    """This party's checkpoints: none where the plan has none, or there is no place for them."""
+    """Return this party's checkpoints: none where the plan has none, or there is no place for them."""
     plan, kept = work.plan, work.kept
     if plan.checkpoints is None or kept is None:
         return Gates(net, plan.evaluator)
@@ -277,7 +278,7 @@ def _gates(work: Work, net: Endpoint) -> Gates:
 
 
 def fingerprint(*tables: Table | None) -> str:
-    """A digest of what a party trains on: its columns, labels and weights, row by row."""
+    """Return a digest of what a party trains on: its columns, labels and weights, row by row."""
     digest = hashlib.blake2b(digest_size=32)
     for table in tables:
         if table is None:
@@ -320,7 +321,8 @@ def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> 
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """The first error inside groups of errors that is not a cancellation: a failure cancels all else."""
+    """Return the first error inside groups of errors that is not a cancellation: a failure cancels all
+    else."""
     while isinstance(error, BaseExceptionGroup):
         error = next(
             (inner for inner in error.exceptions if not isinstance(inner, asyncio.CancelledError)),

@@ -58,7 +58,7 @@ class Instructions(Told, frozen=True, kw_only=True):
     engine: EngineTerms = EngineTerms()
 
     def read_plan(self) -> Plan[Any]:
-        """The plan, with the settings of its conversation."""
+        """Return the plan, with the settings of its conversation."""
         settings = CONVERSATIONS[self.conversation].settings
         plan: Plan[Any] = msgspec.json.decode(self.plan, type=Plan[settings])  # type: ignore[valid-type]
         return plan
@@ -92,7 +92,7 @@ def attempt(
 
 
 def read_share(folder: Path) -> Share:
-    """The share that a party's process left in its folder."""
+    """Return the share that a party's process left in its folder."""
     share = msgspec.json.decode((folder / "share.json").read_bytes(), type=Share)
     with np.load(folder / "weights.npz", allow_pickle=False) as stored:
         share.weights = {name: stored[name] for name in stored.files}
@@ -180,7 +180,7 @@ async def _parent_gone(endpoint: Endpoint) -> None:
 
 
 def _peak_memory_mb() -> float | None:
-    """The most memory this process has used; not from rusage, whose count begins with the parent's."""
+    """Return the most memory this process has used; not from rusage, whose count begins with the parent's."""
     status = Path("/proc/self/status")
     if not status.exists():
         return None
@@ -199,7 +199,7 @@ def leave(path: Path, content: bytes) -> None:
 
 
 def speed_of(folder: Path) -> float:
-    """The speed that the plan gives this party."""
+    """Return the speed that the plan gives this party."""
     told = msgspec.json.decode((folder / "instructions.json").read_bytes(), type=Instructions)
     return told.read_plan().speeds[told.party]
 

@@ -207,7 +207,7 @@ def collect(
 
 
 def stored_error(party: str, folder: Path) -> ColonnadeError | None:
-    """The error that a party left in its folder, if it did."""
+    """Return the error that a party left in its folder, if it did."""
     if not (folder / "error.json").exists():
         return None
     plain = msgspec.json.decode((folder / "error.json").read_bytes())
@@ -216,7 +216,8 @@ def stored_error(party: str, folder: Path) -> ColonnadeError | None:
 
 
 def first_real(causes: list[ColonnadeError]) -> ColonnadeError:
-    """The cause that says most: parties that only heard of a failure say less than the one where it was."""
+    """Return the cause that says most: parties that only heard of a failure say less than the one where it
+    was."""
     return min(causes, key=lambda cause: isinstance(cause, errors.NetworkError))
 
 

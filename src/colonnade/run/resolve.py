@@ -38,17 +38,17 @@ class Composition:
     conversation: Conversation[Any]
 
     def has(self, trait: Trait) -> bool:
-        """Whether the conversation has a trait (`conversations.conversation.Trait`)."""
+        """Return whether the conversation has a trait (`conversations.conversation.Trait`)."""
         return trait in self.conversation.traits
 
     def label_holders(self, parties: Sequence[str], active: Sequence[str]) -> tuple[str, ...]:
-        """Who holds the label: the active parties, or those that the algorithm assumes to hold it."""
+        """Return who holds the label: the active parties, or those that the algorithm assumes to hold it."""
         if not self.has("labels-everywhere"):
             return tuple(active)
         return tuple(parties)[: self.job.train.labels_at or len(parties)]
 
     def loss(self, task: Task, *, with_probabilities: bool = False) -> LossName:
-        """The job's loss or, if it names none, what the algorithm takes for such labels.
+        """Return the job's loss or, if it names none, what the algorithm takes for such labels.
 
         `with_probabilities` asks for a loss whose scores are those of probabilities.
         """
@@ -67,7 +67,8 @@ class Composition:
         return self.conversation.intercept(self.job) if given is None else given
 
     def tails(self, task: Task) -> Tails:
-        """What becomes of outliers of columns, where nothing is tried: a linear model of a number needs them.
+        """Return what becomes of outliers of columns, where nothing is tried: a linear model of a number
+        needs them.
 
         They stay where a run gets to the optimum however steep columns are (`data.outliers`). A few values
         far away make steps of first order so short that these do not.
@@ -87,7 +88,7 @@ class Composition:
         return rules.unused(self.job, self.conversation)
 
     def ahead(self, label_holders: int) -> int:
-        """How many batches are in flight; refused if they could be later than `max_delay` allows."""
+        """Return how many batches are in flight; refused if they could be later than `max_delay` allows."""
         if self.preset.schedule == "sync":
             return 1
         return self.conversation.ahead(self.job, self.preset, label_holders)
@@ -102,7 +103,7 @@ def compose(job: Job) -> Composition:
 
 
 def looked_up(job: Job) -> Composition:
-    """The job with its algorithm, whatever else it says."""
+    """Return the job with its algorithm, whatever else it says."""
     preset = PRESETS.get(job.algorithm)
     if preset is None:
         near = difflib.get_close_matches(job.algorithm, PRESETS, n=1)
@@ -112,7 +113,7 @@ def looked_up(job: Job) -> Composition:
 
 
 def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
-    """The plan of a job: every question answered, as all parties will agree on it."""
+    """Return the plan of a job: every question answered, as all parties will agree on it."""
     job, preset, conversation = composition.job, composition.preset, composition.conversation
     _check_facts(composition, facts)
     pace = Pace(
@@ -147,7 +148,7 @@ def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
 
 
 def _neighbours(job: Job, parties: int) -> int | None:
-    """How many parties share masks with each; None if that is all others anyway."""
+    """Return how many parties share masks with each; None if that is all others anyway."""
     given = job.secure.neighbours
     if given == "auto":
         return neighbours_for(parties)
@@ -155,7 +156,8 @@ def _neighbours(job: Job, parties: int) -> int | None:
 
 
 def _tolerance(job: Job) -> float:
-    """The job's tolerance; by default a run is watched unless something else ends it, or nobody may know."""
+    """Return the job's tolerance; by default a run is watched unless something else ends it, or nobody may
+    know."""
     if job.train.tolerance is not None:
         return job.train.tolerance
     unwatched = (
@@ -175,7 +177,7 @@ def _objective(composition: Composition, facts: Facts) -> Objective:
 
 
 def _models(models: ModelSpecs, scores: int) -> ModelSpecs:
-    """The models, with an output for every score where the job says nothing."""
+    """Return the models, with an output for every score where the job says nothing."""
     single = {name: structs.replace(m, outputs=m.outputs or scores) for name, m in models.parties.items()}
     return structs.replace(models, outputs=models.outputs or scores, parties=single)
 

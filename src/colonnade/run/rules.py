@@ -121,7 +121,7 @@ WORLDS_OF = {
 
 
 def _changed(given: Section, usual: Section) -> list[str]:
-    """The keys of a section that are not at their default."""
+    """Return the keys of a section that are not at their default."""
     names = [field.name for field in msgspec.structs.fields(usual)]
     return [name for name in names if getattr(given, name) != getattr(usual, name)]
 
@@ -162,7 +162,7 @@ def _check_privacy(job: Job, preset: Preset, conversation: Conversation[Any]) ->
 
 
 def _linear_only(key: str) -> Callable[[Job, str], str]:
-    """The refusal of a key of [train] that only linear models understand."""
+    """Return the refusal of a key of [train] that only linear models understand."""
 
     def words(job: Job, name: str) -> str:
         return (

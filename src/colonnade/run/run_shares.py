@@ -66,7 +66,7 @@ def keep(folder: Path, done: Finished) -> bool:
 
 
 def _manifest(done: Finished, party: str) -> RunManifest:
-    """The manifest of one party's share; the labels and metrics are their holders' alone."""
+    """Return the manifest of one party's share; the labels and metrics are their holders' alone."""
     plan, share, result, data = done.plan, done.shares[party], done.result, done.job.data
     holds_label = party in plan.label_holders
     preparation = share.preparation or {}
@@ -93,7 +93,7 @@ def _manifest(done: Finished, party: str) -> RunManifest:
 
 
 def fingerprints(plan: Plan[Any], party: str) -> dict[str, str]:
-    """A SHA-256 over the files of every model of this party that is code."""
+    """Return a SHA-256 over the files of every model of this party that is code."""
     if not isinstance(plan.settings, CascadeSettings):
         return {}
     specs = plan.settings.model
@@ -125,7 +125,8 @@ class KeptModel:
 
     @staticmethod
     def read(run: Path) -> KeptModel:
-        """The model that a run kept in its folder; ShareError if it kept none, or a share is missing."""
+        """Return the model that a run kept in its folder; ShareError if it kept none, or a share is
+        missing."""
         folder = run / MODELS
         if not folder.is_dir():
             raise ShareError(
@@ -153,7 +154,7 @@ class KeptModel:
         return LOSSES[self.plan.objective.loss]
 
     def scores(self, tables: Mapping[str, RawTable]) -> Floats:
-        """The scores of rows from every party's raw columns, prepared as in training."""
+        """Return the scores of rows from every party's raw columns, prepared as in training."""
         holdings = {}
         for party, share in self.shares.items():
             if fingerprints(self.plan, party) != share.manifest.code:
@@ -166,7 +167,8 @@ class KeptModel:
         return CONVERSATIONS[self.plan.conversation].share.together(holdings)
 
     def predicted(self, z: Floats) -> list[str] | Floats:
-        """The most likely label of every row in the words of the training file, or the predicted number."""
+        """Return the most likely label of every row in the words of the training file, or the predicted
+        number."""
         y = self.loss.predict(z)
         if self.labels.task == "regression":
             return y
@@ -185,7 +187,7 @@ class KeptModel:
 
 
 def _plan(manifest: RunManifest) -> Plan[Any]:
-    """The plan of the run that a share is from."""
+    """Return the plan of the run that a share is from."""
     try:
         conversation = CONVERSATIONS[manifest.conversation]
     except KeyError:

@@ -72,7 +72,7 @@ class Space:
 
     @staticmethod
     def of(job: Job) -> Space:
-        """The space of a job: what it says, or what suits its algorithm; checked from end to end."""
+        """Return the space of a job: what it says, or what suits its algorithm; checked from end to end."""
         known = looked_up(job)
         given = dict(_flat(job.tune.space)) or dict(known.conversation.space(job, known.preset))
         space = Space({key: _axis(key, value) for key, value in given.items()})
@@ -95,7 +95,7 @@ class Space:
             yield dict(zip(self.axes, chosen, strict=True))
 
     def plain(self) -> dict[str, Any]:
-        """The space as a job has it."""
+        """Return the space as a job has it."""
         return {
             key: list(axis.values)
             if isinstance(axis, Choices)
@@ -105,7 +105,7 @@ class Space:
 
 
 def changed(job: Job, settings: Mapping[str, Any]) -> Job:
-    """The job with other settings."""
+    """Return the job with other settings."""
     plain = msgspec.to_builtins(job)
     for key, value in settings.items():
         *path, last = key.split(".")
@@ -138,7 +138,7 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _axis(key: str, given: object) -> Axis:
-    """The choices or the range of one key."""
+    """Return the choices or the range of one key."""
     _check_key(key)
     match given:
         case list() if given:

@@ -57,7 +57,7 @@ class Tuning:
 
     @staticmethod
     def of(job: Job, journal: Path, heard: Heard = lambda trial, best, of: None) -> Tuning:
-        """The search that a job describes; its journal is made, or goes on if it is about the same."""
+        """Return the search that a job describes; its journal is made, or goes on if it is about the same."""
         if job.train.target is not None:
             raise JobError("train.target: it is counted from the pooled optimum, which a search does not fit")
         _optuna()
@@ -79,7 +79,7 @@ class Tuning:
         return self.search(stopped)
 
     def search(self, stopped: Stop = "") -> Search:
-        """All that was found so far."""
+        """Return all that was found so far."""
         tune = self.job.tune
         found = Search(
             metric=tune.metric,
@@ -100,7 +100,7 @@ class Tuning:
         return sum(min(each, self.most) for each in begun)
 
     def _enough(self) -> Stop:
-        """What is used up, if anything is: the time, or what may be told about a label."""
+        """Return what is used up, if anything is: the time, or what may be told about a label."""
         limit, next_one = self.job.tune.timeout_s, _epsilon(self.job, self._told() + self.most + 1)
         if limit is not None and time.monotonic() - self.began > limit:
             return "time"
@@ -137,7 +137,7 @@ class Tuning:
         self.heard(over, self.search().best, self.planned)
 
     def _measure(self, trial: optuna.Trial, job: Job) -> float | None:
-        """The mean over all folds; None if the setting was left on the way, or cannot be trained."""
+        """Return the mean over all folds; None if the setting was left on the way, or cannot be trained."""
         for other in self.study.get_trials(deepcopy=False):
             if _is_over(other) and other.user_attrs.get("job") == job.digest():
                 trial.set_user_attr("folds", other.user_attrs["folds"])
@@ -164,7 +164,7 @@ class Tuning:
 
 
 def best_job(job: Job, search: Search) -> Job:
-    """The job with the best settings that were found, and no search in it; JobError if none was."""
+    """Return the job with the best settings that were found, and no search in it; JobError if none was."""
     best = search.best
     if best is None:
         why = next((trial.why for trial in search.trials if trial.why), "no trial came to its end")
@@ -173,13 +173,13 @@ def best_job(job: Job, search: Search) -> Job:
 
 
 def with_search(result: Result, search: Search) -> Result:
-    """The result of the chosen model, with what the search has told the parties before."""
+    """Return the result of the chosen model, with what the search has told the parties before."""
     privacy = msgspec.structs.replace(result.privacy, notes=[*result.privacy.notes, *search.notes])
     return msgspec.structs.replace(result, privacy=privacy)
 
 
 def _epsilon(job: Job, trainings: int) -> float | None:
-    """What so many trainings may tell about a label; None if nothing bounds what one tells."""
+    """Return what so many trainings may tell about a label; None if nothing bounds what one tells."""
     return None if job.privacy.mechanism == "none" else trainings * (job.privacy.epsilon or 0.0)
 
 
@@ -195,7 +195,7 @@ def _check_budget(job: Job, trainings: int) -> None:
 
 
 def _notes(search: Search, job: Job) -> list[str]:
-    """What a search tells the parties, in words."""
+    """Return what a search tells the parties, in words."""
     done = search.trainings
     found = [
         f"the settings were searched for in {done} trainings on the training rows before that of the model: "
@@ -215,7 +215,7 @@ def _notes(search: Search, job: Job) -> list[str]:
 
 
 def _study(job: Job, space: Space, rows: HeldBack, journal: Path) -> optuna.Study:
-    """The study in a journal, which goes on if it is about the same job, space and rows."""
+    """Return the study in a journal, which goes on if it is about the same job, space and rows."""
     import optuna
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
@@ -240,7 +240,7 @@ def _study(job: Job, space: Space, rows: HeldBack, journal: Path) -> optuna.Stud
 
 
 def _suggested(trial: optuna.Trial, space: Space) -> Settings:
-    """The settings that Optuna proposes, or that were put in its queue."""
+    """Return the settings that Optuna proposes, or that were put in its queue."""
     found: Settings = {}
     for key, axis in space.axes.items():
         if isinstance(axis, Choices):
@@ -253,12 +253,12 @@ def _suggested(trial: optuna.Trial, space: Space) -> Settings:
 
 
 def _is_over(trial: optuna.trial.FrozenTrial) -> bool:
-    """Whether a trial was measured, left or failed by itself, and was not cut off."""
+    """Return whether a trial was measured, left or failed by itself, and was not cut off."""
     return trial.state.name in ("COMPLETE", "PRUNED")
 
 
 def _trial(trial: optuna.trial.FrozenTrial) -> Trial:
-    """A trial as it is reported."""
+    """Return a trial as it is reported."""
     known: dict[str, Any] = trial.user_attrs
     fault, done = known.get("fault"), trial.state.name == "COMPLETE"
     return Trial(

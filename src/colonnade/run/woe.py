@@ -49,7 +49,7 @@ def weigh_all(terms: WeighingTerms, data: Data) -> dict[str, Weighing]:
 
 
 def with_evidence(data: Data, weighed: Mapping[str, Weighing]) -> dict[str, PartyData]:
-    """Everybody's data, to be prepared as the weight of evidence of its columns."""
+    """Return everybody's data, to be prepared as the weight of evidence of its columns."""
     return {
         party: replace(each, recipe=replace(each.recipe, woe=tuple(weighed[party].columns)))
         for party, each in data.items()
@@ -78,7 +78,7 @@ async def _in_process(
 
 
 def _as_processes(terms: WeighingTerms, data: Data) -> dict[str, Weighing]:
-    """Every party a process with its own columns, key and certificate, over mutual TLS."""
+    """Return every party a process with its own columns, key and certificate, over mutual TLS."""
     with ExitStack() as stack:
         out = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="colonnade-")))
         with tempfile.TemporaryDirectory(prefix="colonnade-authority-") as authority, on_disk(out):

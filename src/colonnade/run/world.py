@@ -68,7 +68,7 @@ class Launch:
     large: bool = False  # columns lie in files, and nobody could hold those of all parties
 
     def ready(self) -> Launch:
-        """The same run on columns that are prepared here, once for all that is done with them."""
+        """Return the same run on columns that are prepared here, once for all that is done with them."""
         data = {party: data.ready() for party, data in self.data.items()}
         refuse_nothing(each.preparation for each in data.values())
         return replace(self, data=data)
@@ -78,7 +78,8 @@ PARTIES, CHECKPOINTS = "parties", "checkpoints"
 
 
 def kept_at(out: Path | None, party: str, *, resume: bool) -> Kept | None:
-    """Where a party of a run on one machine keeps its checkpoints; nowhere, if the run leaves no files."""
+    """Return where a party of a run on one machine keeps its checkpoints; nowhere, if the run leaves no
+    files."""
     return None if out is None else Kept(out / PARTIES / party / CHECKPOINTS, resume)
 
 
@@ -97,5 +98,5 @@ World = Callable[[Launch], dict[str, Share]]
 
 
 def run_id(plan: Plan[Any]) -> int:
-    """The number that every frame of this run carries, so that frames of another run are refused."""
+    """Return the number that every frame of this run carries, so that frames of another run are refused."""
     return int.from_bytes(hashlib.sha256(plan.digest().encode()).digest()[:4], "little")

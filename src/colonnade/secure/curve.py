@@ -38,14 +38,14 @@ lib.secp256k1_context_randomize(_CONTEXT, os.urandom(32))  # so that times tell 
 
 
 def scalar() -> bytes:
-    """A new secret multiplier, for one alignment."""
+    """Return a new secret multiplier, for one alignment."""
     while not 0 < int.from_bytes(drawn := os.urandom(32), "big") < ORDER:
         pass
     return drawn
 
 
 def base_times(secret: bytes) -> bytes:
-    """The generator of the group, multiplied by `secret`."""
+    """Return the generator of the group, multiplied by `secret`."""
     return base_multiples([secret]).tobytes()
 
 
@@ -75,7 +75,7 @@ def first_multiples(point: bytes, count: int) -> Points:
 
 
 def hashed_times(ids: Digests, secret: bytes) -> Points:
-    """The point secret H(x) of every id x."""
+    """Return the point secret H(x) of every id x."""
     parsed = hashed(ids)
     for row in range(len(ids)):
         lib.secp256k1_ec_pubkey_tweak_mul(_CONTEXT, parsed + row, secret)
@@ -83,7 +83,7 @@ def hashed_times(ids: Digests, secret: bytes) -> Points:
 
 
 def times(points: Points, secret: bytes) -> Points:
-    """Each point, multiplied by `secret`.
+    """Return each point, multiplied by `secret`.
 
     >>> ids, one, other = np.zeros((1, 32), dtype=np.uint8), scalar(), scalar()
     >>> bool((times(hashed_times(ids, one), other) == times(hashed_times(ids, other), one)).all())
@@ -114,12 +114,12 @@ class Comb:
             opening = start + (self._size - 1)  # a window opens with the last entry of the one before
 
     def draw(self, count: int) -> Digits:
-        """So many random scalars."""
+        """Return so many random scalars."""
         drawn = np.frombuffer(os.urandom(2 * count * self.windows), dtype=np.uint16)
         return (drawn & np.uint16(self._size - 1)).reshape(count, self.windows)
 
     def added(self, parsed: Any, digits: Digits) -> Points:
-        """Each of the parsed points plus its multiple of the comb's own point.
+        """Return each of the parsed points plus its multiple of the comb's own point.
 
         A sum of zero has no bytes and becomes 65 random ones, which match nothing: a peer that could provoke
         an error here would learn from it that it guessed an id.
@@ -145,7 +145,7 @@ class Comb:
 
 
 def negative(point: bytes) -> bytes:
-    """The point that adds up to zero with this one."""
+    """Return the point that adds up to zero with this one."""
     parsed = read(one(point))
     lib.secp256k1_ec_pubkey_negate(_CONTEXT, parsed)
     return _written(parsed, 1).tobytes()
@@ -169,7 +169,7 @@ def hashed_points(ids: Digests) -> Points:
 
 
 def added(points: Points, others: Points) -> Points:
-    """The sum of each point and the other in its place; AlignmentError if it is zero."""
+    """Return the sum of each point and the other in its place; AlignmentError if it is zero."""
     left, right, sums = read(points), read(others), _room(len(points))
     both = ffi.new("secp256k1_pubkey *[2]")
     for row in range(len(points)):

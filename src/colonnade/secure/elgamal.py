@@ -54,7 +54,7 @@ class SealingKey:
 
     @staticmethod
     def new() -> SealingKey:
-        """A key that nobody has had before."""
+        """Return a key that nobody has had before."""
         return SealingKey(_random())
 
     @property
@@ -63,7 +63,8 @@ class SealingKey:
         return base_times(_bytes(self.secret))
 
     def seal(self, numbers: Sequence[int]) -> Sealed:
-        """Every number, sealed. Since x is known here, both points are multiples of G, which are quick."""
+        """Return every number, sealed. Since x is known here, both points are multiples of G, which are
+        quick."""
         secrets = []
         for number in numbers:
             r = _random()
@@ -71,7 +72,7 @@ class SealingKey:
         return base_multiples(secrets).reshape(-1, 2 * POINT)
 
     def read(self, sums: Sealed, most: Sequence[int]) -> list[int]:
-        """The sums, each of which is a count from 0 to its entry in `most`; SumError if one is not."""
+        """Return the sums, each of which is a count from 0 to its entry in `most`; SumError if one is not."""
         steps = _Steps(min(BABY_STEPS, max(most, default=0)))
         with _sum_errors():
             points = _points(sums)
@@ -113,7 +114,7 @@ class Adder:
                         sums[group] = both if before is None else added(before, both)
 
     def totals(self) -> Sealed:
-        """The sum of every group, sealed anew: nothing about it but the total can be recognised."""
+        """Return the sum of every group, sealed anew: nothing about it but the total can be recognised."""
         groups = [both for sums in self._sums for both in sums]
         secrets = [_bytes(_random()) for _ in groups]
         zeros = np.stack([base_multiples(secrets), multiples(self._public, secrets)], axis=1)
@@ -140,7 +141,7 @@ class _Steps:
         self._back = one(base_times(_bytes(-self._size)))
 
     def logarithm(self, point: Points, most: int) -> int | None:
-        """The m from 1 to `most` with mG = point, or None."""
+        """Return the m from 1 to `most` with mG = point, or None."""
         for walked in range(0, most + 1, self._size):
             found = self._table.get(point.tobytes())
             if found is not None:
@@ -165,7 +166,7 @@ def _points(sealed: Sealed) -> Points:
 
 
 def _random() -> int:
-    """A secret multiplier; 64 bytes, so that the remainder is as good as uniform and never 0."""
+    """Return a secret multiplier; 64 bytes, so that the remainder is as good as uniform and never 0."""
     return int.from_bytes(os.urandom(64), "big") % (ORDER - 1) + 1
 
 

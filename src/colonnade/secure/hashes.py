@@ -10,7 +10,7 @@ from colonnade.arrays import Digests, Numbers, Words
 
 
 def hashes(key: bytes, ids: Digests, rows: Numbers) -> Words:
-    """A hash of every id with its row."""
+    """Return a hash of every id with its row."""
     both = np.concatenate([ids, rows.view(np.uint8)], axis=1)
     packed, size = both.tobytes(), both.shape[1]
     keyed = hashlib.blake2b(key=key, digest_size=16)

@@ -29,12 +29,12 @@ SEEDS = 64
 
 
 def size_for(keys: int) -> int:
-    """How many places a table for so many keys has: three thirds, one for each of a key's places."""
+    """Return how many places a table for so many keys has: three thirds, one for each of a key's places."""
     return 3 * -(-(int(SPREAD * keys) + SLACK) // 3)
 
 
 def write_table(keys: Words, values: Words) -> tuple[int, Words]:
-    """A table that gives `values[i]` for `keys[i]`, and the seed it was made with."""
+    """Return a table that gives `values[i]` for `keys[i]`, and the seed it was made with."""
     size = size_for(len(keys))
     first = int.from_bytes(os.urandom(4), "big")  # none is special: that one failed would tell of the keys
     for seed in range(first, first + SEEDS):
@@ -46,7 +46,7 @@ def write_table(keys: Words, values: Words) -> tuple[int, Words]:
 
 
 def read_table(table: Words, seed: int, keys: Words) -> Words:
-    """What the table says for each key: its value, or noise for a key it was not made for."""
+    """Return what the table says for each key: its value, or noise for a key it was not made for."""
     places = _places(keys, seed, len(table))
     found: Words = table.take(places[:, 0], axis=0)
     found ^= table.take(places[:, 1], axis=0)
@@ -66,7 +66,8 @@ def _places(keys: Words, seed: int, size: int) -> Places:
 
 
 def _mix(x: Words) -> Words:
-    """A hash of each word: the finaliser of splitmix64, in which every bit moves every bit of the output."""
+    """Return a hash of each word: the finaliser of splitmix64, in which every bit moves every bit of the
+    output."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -97,7 +98,7 @@ def _peel(places: Places, size: int) -> list[Layer] | None:
 
 
 def _fill(places: Places, layers: list[Layer], values: Words, size: int) -> Words:
-    """A random table, changed where a key needs it, last peeled first."""
+    """Return a random table, changed where a key needs it, last peeled first."""
     table = np.frombuffer(os.urandom(16 * size), dtype=np.uint64).reshape(size, 2).copy()
     for keys, own in reversed(layers):
         table[own] = 0

@@ -55,11 +55,11 @@ class Tree:
         return 2 * self.q - 2
 
     def host(self, node: int) -> int:
-        """The party at which the number of this node is known first."""
+        """Return the party at which the number of this node is known first."""
         return node if node < self.q else self.joins[node - self.q].host
 
     def leaves(self, node: int) -> frozenset[int]:
-        """The parties whose numbers are in the sum at this node."""
+        """Return the parties whose numbers are in the sum at this node."""
         if node < self.q:
             return frozenset((node,))
         join = self.joins[node - self.q]
@@ -129,7 +129,7 @@ class _GrowingTree:
 
 @lru_cache(maxsize=1024)
 def choose_trees(q: int, root: int) -> TreePair:
-    """The trees and hosts for q parties and a root; every party computes the same ones.
+    """Return the trees and hosts for q parties and a root; every party computes the same ones.
 
     The others stand in a row M0 V1 M1 V2 M2 ... (without M0 where their number is even). Each V adds the
     masked value of the M behind it, each M the mask of the V behind it: so every party is the first to
@@ -158,14 +158,14 @@ def choose_trees(q: int, root: int) -> TreePair:
 
 
 def unsafe_reason(q: int) -> str | None:
-    """The reason why a sum along trees protects nothing with q parties; None if it does protect."""
+    """Return the reason why a sum along trees protects nothing with q parties; None if it does protect."""
     if q > 2:
         return None
     return "with two parties the total itself tells the root the other party's values, whatever the trees"
 
 
 def tree_is_safe(q: int) -> bool:
-    """True if no single party learns more than the total, and the total itself hides something.
+    """Return whether no single party learns more than the total, and the total itself hides something.
 
     >>> [q for q in range(2, 65) if not tree_is_safe(q)]
     [2]

@@ -47,7 +47,7 @@ class InProcessIdentity:
 
     @staticmethod
     def for_all(parties: tuple[str, ...]) -> dict[str, InProcessIdentity]:
-        """A new identity for each of these parties."""
+        """Return a new identity for each of these parties."""
         known = {party: os.urandom(32) for party in parties}
         return {party: InProcessIdentity(key, known) for party, key in known.items()}
 
@@ -112,7 +112,8 @@ async def agree(net: Network, identity: Identity, *, version: str, job: str) -> 
 
 
 def compatible(one: str, other: str) -> bool:
-    """True if two versions of Colonnade may take part in one run: they are equal up to the last number.
+    """Return whether two versions of Colonnade may take part in one run: they are equal up to the last
+    number.
 
     >>> compatible("0.1.0", "0.1.7"), compatible("0.1.0", "0.2.0")
     (True, False)
@@ -121,7 +122,8 @@ def compatible(one: str, other: str) -> bool:
 
 
 def _statement(net: Network, sender: str, receiver: str, hello: Hello) -> bytes:
-    """What a party signs with its identity: whom it tells, in which run, and everything that it says."""
+    """Return what a party signs with its identity: whom it tells, in which run, and everything that it
+    says."""
     run = f"{net.run} of {' '.join(net.parties)}"
     texts = [b"colonnade hello", sender.encode(), receiver.encode(), run.encode()]
     return b"\0".join([*texts, hello.version.encode(), hello.job.encode(), hello.public_key])

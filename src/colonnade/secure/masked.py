@@ -66,7 +66,7 @@ class MaskedSum:
         """Do nothing: nothing is under way between two sums."""
 
     def _masked(self, piece: Floats | Words, tag: int) -> Words:
-        """The piece as elements of the ring, with all masks of this tag added or subtracted."""
+        """Return the piece as elements of the ring, with all masks of this tag added or subtracted."""
         self._used.use(tag)
         mask = self._masks.of(tag, piece.size)
         if is_words(piece):

@@ -32,7 +32,7 @@ _BYTES = 32
 
 
 def circle(order: Sequence[str], neighbours: int) -> dict[str, frozenset[str]]:
-    """Everybody's neighbours: the nearest on either side.
+    """Return everybody's neighbours: the nearest on either side.
 
     >>> circle("abcdef", 2)["a"] == {"b", "f"}, circle("abcdef", 4)["c"] == set("abde")
     (True, True)
@@ -43,7 +43,7 @@ def circle(order: Sequence[str], neighbours: int) -> dict[str, frozenset[str]]:
 
 
 def leak_chance(parties: int, neighbours: int, colluding: int) -> float:
-    """The chance, at most, that so many colluding parties learn more than the total.
+    """Return the chance, at most, that so many colluding parties learn more than the total.
 
     Two cuts are k members at given places; there are fewer than q^2 / 2 pairs of places for two cuts.
 
@@ -57,8 +57,8 @@ def leak_chance(parties: int, neighbours: int, colluding: int) -> float:
 
 
 def neighbours_for(parties: int) -> int | None:
-    """The fewest neighbours with which a third of all parties learns more than the total with a chance of at
-    most 2^-40; None if that is everybody.
+    """Return the fewest neighbours with which a third of all parties learns more than the total with a chance
+    of at most 2^-40; None if that is everybody.
 
     >>> [neighbours_for(q) for q in (4, 8, 32, 128, 256)]
     [2, 4, 12, 28, 32]
@@ -70,7 +70,7 @@ def neighbours_for(parties: int) -> int | None:
 
 
 def sentence(parties: int, neighbours: int) -> str:
-    """What a sparse circle of masks means, in words for the user."""
+    """Return what a sparse circle of masks means, in words for the user."""
     third = parties // COLLUDING
     chance = leak_chance(parties, neighbours, third)
     known = "never" if not chance else f"with a chance of at most 2^{log2(chance):.0f}"
@@ -101,7 +101,7 @@ async def draw(net: Network, neighbours: int) -> frozenset[str]:
 
 
 def shuffled(names: Sequence[str], seed: bytes) -> list[str]:
-    """Names in an order that follows from the seed: that of a hash of each."""
+    """Return names in an order that follows from the seed: that of a hash of each."""
     return sorted(names, key=lambda name: hashlib.sha256(seed + name.encode()).digest())
 
 
@@ -110,7 +110,7 @@ def _commitment(party: str, value: bytes) -> bytes:
 
 
 def _joined(values: dict[str, bytes]) -> bytes:
-    """One digest of everybody's value."""
+    """Return one digest of everybody's value."""
     joined = hashlib.sha256()
     for party, value in sorted(values.items()):
         joined.update(hashlib.sha256(party.encode()).digest() + hashlib.sha256(value).digest())

@@ -40,7 +40,7 @@ def draw(count: int, width: int) -> Digits:
 
 
 def width_for(ids: int) -> int:
-    """The width of the tables for so many ids: wider ones are longer to make, and spare additions.
+    """Return the width of the tables for so many ids: wider ones are longer to make, and spare additions.
 
     >>> width_for(100), width_for(100_000), width_for(1_000_000)
     (4, 8, 12)
@@ -49,12 +49,12 @@ def width_for(ids: int) -> int:
 
 
 def blind(ids: Digests, blinding: Digits, width: int) -> Points:
-    """Ids as points that tell nothing without the blinding."""
+    """Return ids as points that tell nothing without the blinding."""
     return _base_comb(width).added(hashed(ids), blinding)
 
 
 def evaluate(points: Points, key: bytes) -> Points:
-    """The key holder's answer to blinded ids."""
+    """Return the key holder's answer to blinded ids."""
     return times(points, key)
 
 
@@ -74,7 +74,7 @@ def compute(ids: Digests, key: bytes) -> Words:
 
 
 def public_key(key: bytes) -> bytes:
-    """What others need to take their blinding off."""
+    """Return what others need to take their blinding off."""
     return base_times(key)
 
 

@@ -64,7 +64,7 @@ class Lot:
         return cuts_of(len(batch) for batch in self.batches)
 
     def masks(self, streams: Sequence[Stream]) -> list[Words]:
-        """Words for all that is added, [streams, vectors, rows] for every batch."""
+        """Return words for all that is added, [streams, vectors, rows] for every batch."""
         words = np.stack([_once(stream, self.tag, self.added * self.rows) for stream in streams])
         found = []
         for rows, cut in zip(self.batches, self.cuts, strict=True):
@@ -81,20 +81,20 @@ class Columns:
 
     @staticmethod
     def of(X: Words) -> Columns:
-        """Columns given as words."""
+        """Return columns given as words."""
         numbers = X.view(np.int64)
         return Columns.small(numbers, max(int(numbers.max(initial=0)), -int(numbers.min(initial=0))))
 
     @staticmethod
     def small(numbers: NDArray[np.int64] | Floats, largest: float) -> Columns:
-        """Columns of whole numbers that are at most so large."""
+        """Return columns of whole numbers that are at most so large."""
         if largest < 2**31:
             return Columns(numbers.astype(np.int16) if largest < 2**15 else numbers.astype(np.int32))
         return Columns(numbers.astype(np.int64))
 
     @staticmethod
     def joined(parts: Sequence[Columns]) -> Columns:
-        """Rows of the same columns, some after some."""
+        """Return rows of the same columns, some after some."""
         values = [part.values for part in parts]
         room = _in_lines(sum(map(len, values)), parts[0].width, np.result_type(*values))
         return Columns(np.concatenate(values, out=room))
@@ -107,12 +107,12 @@ class Columns:
         return int(self.values.shape[1])
 
     def taken(self, rows: Rows) -> Words:
-        """Some rows, as words."""
+        """Return some rows, as words."""
         found = self.values.take(rows, axis=0)
         return found.astype(np.int64, copy=False).view(np.uint64)
 
     def stretch(self, start: int, end: int) -> Words:
-        """A copy of neighbouring rows, as words."""
+        """Return a copy of neighbouring rows, as words."""
         return self.values[start:end].astype(np.int64).view(np.uint64)
 
 
@@ -132,7 +132,7 @@ class Owner:
             yield start, self._veil(table, rows, self._tables[table].stretch(start, start + size))
 
     def veiled_rows(self, table: str, rows: Rows) -> Words:
-        """The veiled columns of some rows."""
+        """Return the veiled columns of some rows."""
         return self._veil(table, rows, self._tables[table].taken(rows))
 
     def _veil(self, table: str, rows: Rows, values: Words) -> Words:
@@ -142,7 +142,7 @@ class Owner:
         return values
 
     def take(self, lot: Lot) -> OwnerLot:
-        """The lot's words that only P and T know."""
+        """Return the lot's words that only P and T know."""
         hidden = _once(self._dealt, lot.tag, len(lot.batches), lot.added, self.width)
         return OwnerLot(lot, self._tables[lot.table], hidden)
 
@@ -156,12 +156,12 @@ class OwnerLot:
     hidden: Words
 
     def scores(self, batch: int, vectors: Words) -> Words:
-        """What P adds to the sum of scores: of its part plus what A sent."""
+        """Return what P adds to the sum of scores: of its part plus what A sent."""
         _check(vectors, (self.lot.scored, self.X.width))
         return scores_of(self.X.values, self.lot.batches[batch], vectors)
 
     def add(self, batch: int, moved: Words) -> Words:
-        """What P adds to its part of the vectors, from t - a."""
+        """Return what P adds to its part of the vectors, from t - a."""
         _check(moved, (self.lot.added, len(self.lot.batches[batch])))
         change: Words = sums_of(self.X.values, self.lot.batches[batch], moved) - self.hidden[batch]
         return change
@@ -181,7 +181,8 @@ class Dealer:
         self._columns = np.array((0, width))
 
     def deal(self, lot: Lot) -> tuple[list[Words], Words]:
-        """What T adds to the scores of every batch, and what it sends to A: [batches, added, columns]."""
+        """Return what T adds to the scores of every batch, and what it sends to A: [batches, added,
+        columns]."""
         shape = len(lot.batches), lot.scored, self.width
         v, a = _once(self._scored, lot.tag, *shape), lot.masks([self._added])
         masks = self._streams.shared(self._roles.owner, COLUMNS, self._roles, lot.table)
@@ -216,7 +217,7 @@ class Asker:
         return AskerLot(v, a, [scores for scores, _ in found], [sums for _, sums in found])
 
     def _hiding(self, lot: Lot) -> Words:
-        """The words that hide A's part of the vectors: [batches, scored, columns of all blocks]."""
+        """Return the words that hide A's part of the vectors: [batches, scored, columns of all blocks]."""
         parts = [
             _once(stream, lot.tag, len(lot.batches), lot.scored, width)
             for stream, width in zip(self._scored, self._widths, strict=True)
@@ -238,13 +239,13 @@ class AskerLot:
     _hidden: tuple[UsedTags, UsedTags] = field(default_factory=lambda: (UsedTags(), UsedTags()))
 
     def veil(self, batch: int, part: Words) -> Words:
-        """A's part of the vectors as the owners may see it, each its own columns."""
+        """Return a's part of the vectors as the owners may see it, each its own columns."""
         self._hidden[0].use(batch)
         veiled: Words = part - self.v[batch]
         return veiled
 
     def moved(self, batch: int, t: Words) -> Words:
-        """What is added as the owners may see it, each its own: [blocks, vectors, rows]."""
+        """Return what is added as the owners may see it, each its own: [blocks, vectors, rows]."""
         self._hidden[1].use(batch)
         moved: Words = t - self.a[batch]
         moved.setflags(write=False)
@@ -266,7 +267,7 @@ def _in_lines(rows: int, width: int, kind: np.dtype[Any]) -> NDArray[Any]:
 
 
 def cuts_of(widths: Iterable[int]) -> list[slice]:
-    """Where parts of these widths lie side by side.
+    """Return where parts of these widths lie side by side.
 
     >>> cuts_of([2, 3])
     [slice(0, 2, None), slice(2, 5, None)]
@@ -276,7 +277,7 @@ def cuts_of(widths: Iterable[int]) -> list[slice]:
 
 
 def _once(stream: Stream, tag: int, *shape: int) -> Words:
-    """The words of a tag, to hide values of this shape."""
+    """Return the words of a tag, to hide values of this shape."""
     count = math.prod(shape)
     return (stream.once(tag, count) if count else _NONE).reshape(shape)
 

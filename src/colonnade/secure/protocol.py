@@ -24,12 +24,13 @@ _WORD = np.dtype(np.uint64)  # made once: to compare with a type makes another o
 
 
 def is_words(piece: Floats | Words) -> TypeIs[Words]:
-    """Whether a piece is words, which are added modulo 2^64, and not numbers."""
+    """Return whether a piece is words, which are added modulo 2^64, and not numbers."""
     return piece.dtype == _WORD
 
 
 def no_sum(givers: Iterable[str], tag: int) -> ProtocolError:
-    """The error for a total that is none of the pieces that were due: masks hide whose piece it was."""
+    """Return the error for a total that is none of the pieces that were due: masks hide whose piece it
+    was."""
     names = ", ".join(sorted(givers))
     return ProtocolError(
         f"what {names} gave for sum {tag} adds up to no total: one of them gave no piece of it"
@@ -47,7 +48,7 @@ class SecureSum(Protocol):
         ...
 
     async def collect(self, piece: N, *, tag: int) -> N:
-        """The total of this party's piece and those that all others give."""
+        """Return the total of this party's piece and those that all others give."""
         ...
 
     async def settle(self) -> None:

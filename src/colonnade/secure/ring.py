@@ -37,12 +37,13 @@ WIDEST = 2.0 ** (62 - FRACTION_BITS)
 
 
 def limit(q: int) -> float:
-    """The size below which the values of q parties sum up to no more than the widest total."""
+    """Return the size below which the values of q parties sum up to no more than the widest total."""
     return WIDEST / q
 
 
 def encode(values: Floats, q: int) -> Words:
-    """The values as fixed-point numbers; FixedPointOverflow if one is too large for a sum of q parties.
+    """Return the values as fixed-point numbers; FixedPointOverflow if one is too large for a sum of q
+    parties.
 
     >>> encode(np.array([1.5, -STEP]), q=2).tolist()
     [6442450944, 18446744073709551615]
@@ -53,7 +54,7 @@ def encode(values: Floats, q: int) -> Words:
 
 
 def offset(values: Floats, q: int) -> Words:
-    """The same plus `OFFSET`, which is quicker: for who has something to add anyway, less `OFFSET`."""
+    """Return the same plus `OFFSET`, which is quicker: for who has something to add anyway, less `OFFSET`."""
     square = np.vdot(values, values)  # bounds every value with one look at each; NaN is never smaller
     if square < _SMALL**2:
         pushed: Floats = values + _PUSH  # as `rint` below, in half the time
@@ -73,7 +74,8 @@ def offset(values: Floats, q: int) -> Words:
 
 
 def masked(values: Floats, mask: Words, q: int) -> Words:
-    """The values as fixed-point numbers plus a mask of as many words or more, from which `OFFSET` was taken.
+    """Return the values as fixed-point numbers plus a mask of as many words or more, from which `OFFSET` was
+    taken.
 
     >>> masked(np.array([1.5]), np.array([7], dtype=np.uint64) - OFFSET, q=2).tolist()
     [6442450951]
@@ -88,7 +90,7 @@ def masked(values: Floats, mask: Words, q: int) -> Words:
 
 
 def total_of(share: Words, pieces: list[Words]) -> Floats | None:
-    """The total of all pieces and the share, which is used up; None if it is wider than any can be.
+    """Return the total of all pieces and the share, which is used up; None if it is wider than any can be.
 
     >>> total_of(encode(np.array([1.5]), q=2), [encode(np.array([-2.0]), q=2)])
     array([-0.5])
@@ -103,12 +105,12 @@ def total_of(share: Words, pieces: list[Words]) -> Floats | None:
 
 
 def decode(ring: Words) -> Floats:
-    """The values that fixed-point numbers stand for."""
+    """Return the values that fixed-point numbers stand for."""
     return ring.view(np.int64).astype(np.float64) * STEP
 
 
 def finely(values: Floats) -> Floats:
-    """Every value as two, for sums that must be finer than the fixed-point step: see `joined`.
+    """Return every value as two, for sums that must be finer than the fixed-point step: see `joined`.
 
     First all values to the nearest step, then what that leaves of each, counted in steps.
 
@@ -120,12 +122,12 @@ def finely(values: Floats) -> Floats:
 
 
 def joined(total: Floats) -> Floats:
-    """The totals of values that were summed `finely`."""
+    """Return the totals of values that were summed `finely`."""
     coarse, rest = np.split(total, 2)
     summed: Floats = coarse + rest * STEP
     return summed
 
 
 def too_wide(total: Floats) -> bool:
-    """Whether a total is none of pieces within their limits: somebody gave something else."""
+    """Return whether a total is none of pieces within their limits: somebody gave something else."""
     return not np.vdot(total, total) <= WIDEST**2 and not np.abs(total).max() <= WIDEST

@@ -45,7 +45,7 @@ PHASE, WAVE = "phase", "wave"  # the purposes of streams
 
 
 def phases_of(words: Words, bits: int) -> Phases:
-    """Shares of numbers with so many bits of fraction as shares of their phases."""
+    """Return shares of numbers with so many bits of fraction as shares of their phases."""
     return (words >> np.uint64(bits - UNIT_BITS)).astype(np.uint16)
 
 
@@ -58,11 +58,11 @@ class Holder:
         self._wave = streams.shared(roles.dealer, WAVE, roles) if self.me == roles.asker else None
 
     def phases(self, tag: int, count: int) -> Phases:
-        """This party's part of the random phases of a tag."""
+        """Return this party's part of the random phases of a tag."""
         return _phases(self._phase.once(tag, count))
 
     def dealt(self, tag: int, count: int) -> Words:
-        """What A was dealt, which it makes itself: [numbers, words]; B is sent its words."""
+        """Return what A was dealt, which it makes itself: [numbers, words]; B is sent its words."""
         if self._wave is None:
             raise RuntimeError(f"{self.me} is sent its words")
         return self._wave.once(tag, count * WORDS).reshape(count, WORDS)
@@ -91,7 +91,8 @@ class Dealer:
 
 
 def combined(opened: Phases, dealt: Words, scale: float) -> Words:
-    """A party's part of `scale` times the logistic function less a half, times the unit of what was dealt."""
+    """Return a party's part of `scale` times the logistic function less a half, times the unit of what was
+    dealt."""
     sines, turned = _table(), opened.astype(np.uint32)
     found = np.zeros(len(opened), dtype=np.uint64)
     for k, (multiple, factor) in enumerate(zip(MULTIPLES, FACTORS, strict=True)):
@@ -104,7 +105,7 @@ def combined(opened: Phases, dealt: Words, scale: float) -> Words:
 
 
 def logistic_of(z: Floats) -> Floats:
-    """What the sum of sines is: the logistic function less a half, near enough."""
+    """Return what the sum of sines is: the logistic function less a half, near enough."""
     angles = np.multiply.outer(z, np.array(MULTIPLES)) * (2 * np.pi / PERIOD)
     found: Floats = np.sin(angles) @ np.array(FACTORS)
     return found

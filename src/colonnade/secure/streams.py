@@ -51,14 +51,15 @@ class Stream:
         self._counters: Words = np.empty((0, 0, 2), dtype=np.uint64)  # of the last table, or a longer one
 
     def words(self, tag: int, count: int) -> Words:
-        """The first words of a tag; they may be made again, so they must not hide two different values."""
+        """Return the first words of a tag; they may be made again, so they must not hide two different
+        values."""
         if count <= _FEW:
             first: Words = self.table(np.array([tag], dtype=np.uint64), count)[0]
             return first
         return self._many(tag, count)
 
     def _many(self, tag: int, count: int) -> Words:
-        """The first words of a tag, piece by piece, so that counters stay in the processor's cache."""
+        """Return the first words of a tag, piece by piece, so that counters stay in the processor's cache."""
         counters = np.empty((_PIECE, 2), dtype=np.uint64)
         counters[:, 0], counters[:, 1] = tag, np.arange(_PIECE, dtype=np.uint64)
         blocks = -(-count // 2)
@@ -72,7 +73,7 @@ class Stream:
         return made[:count]
 
     def table(self, tags: Words | Rows, count: int) -> Words:
-        """The first `count` words of every tag, a row for each."""
+        """Return the first `count` words of every tag, a row for each."""
         if len(tags) > len(self._counters) or self._counters.shape[1] != -(-count // 2):
             self._counters = np.empty((len(tags), -(-count // 2), 2), dtype=np.uint64)
             self._counters[:, :, 1] = np.arange(self._counters.shape[1], dtype=np.uint64)
@@ -85,7 +86,7 @@ class Stream:
         return made
 
     def once(self, tag: int, count: int) -> Words:
-        """The words of a tag, to hide a value; TagReused if this party has taken them before."""
+        """Return the words of a tag, to hide a value; TagReused if this party has taken them before."""
         self._used.use(tag)
         return self.words(tag, count)
 
@@ -103,7 +104,8 @@ class PairStreams:
         self._made: dict[tuple[str, str, Roles, str], Stream] = {}
 
     def shared(self, peer: str, purpose: str, roles: Roles, table: str = "") -> Stream:
-        """The stream that this party shares with a peer for one purpose; two of the roles must be theirs."""
+        """Return the stream that this party shares with a peer for one purpose; two of the roles must be
+        theirs."""
         if len(set(roles)) != 3:
             raise SumError(f"a product needs three different parties, not {', '.join(roles)}")
         if self.me not in roles or peer not in roles or peer == self.me:
@@ -115,7 +117,7 @@ class PairStreams:
 
 
 def subkey(secret: bytes, purpose: str) -> bytes:
-    """The key of a pair's own purpose that has no roles."""
+    """Return the key of a pair's own purpose that has no roles."""
     return _expand(secret, _info(purpose))
 
 
@@ -135,14 +137,14 @@ class Masks:
         self._counters: Words = np.empty((0, 0, 2), dtype=np.uint64)  # of the last masks
 
     def of(self, tag: int, size: int) -> Words:
-        """The mask of a sum: so many words, or more."""
+        """Return the mask of a sum: so many words, or more."""
         mask = self._ahead.pop(tag, None)
         if mask is None or len(mask) < size:
             mask = self._fresh(tag, size)
         return mask
 
     def _fresh(self, tag: int, size: int) -> Words:
-        """The mask of a sum, made now; those of its neighbours are made with it."""
+        """Return the mask of a sum, made now; those of its neighbours are made with it."""
         tags, topic = min(TAGS, PAGE // max(size, 1)), tag >> TOPIC_SHIFT
         if tags < 2 or tag < self._beyond.get(topic, 0):
             alone: Words = self._made(tag, 1, size)[0]
@@ -157,7 +159,8 @@ class Masks:
         return mask
 
     def _made(self, first: int, tags: int, size: int) -> Words:
-        """The masks of some tags in a row; a long one in stretches, which stay in the processor's cache."""
+        """Return the masks of some tags in a row; a long one in stretches, which stay in the processor's
+        cache."""
         blocks = -(-size // 2)
         counters = self._counters
         if counters.shape[:2] != (tags, blocks):

@@ -44,7 +44,7 @@ Own = tuple[Ints, Ints]
 
 
 def mask_size(q: int) -> float:
-    """The size B of masks: as large as the sum of q masked values allows in 63 bits.
+    """Return the size B of masks: as large as the sum of q masked values allows in 63 bits.
 
     >>> mask_size(8) == 2.0**22, mask_size(9) == 2.0**21
     (True, True)
@@ -53,13 +53,14 @@ def mask_size(q: int) -> float:
 
 
 def error_bound(q: int) -> float:
-    """The most by which a total can be off: every party rounds its values to the step, nothing else does."""
+    """Return the most by which a total can be off: every party rounds its values to the step, nothing else
+    does."""
     return q * STEP / 2
 
 
 def branch_tag(tag: int, q: int, tree: int, node: int) -> int:
-    """The tag of the message with the sum at a node. Every node has its own within the topic, since a party
-    may send another several of them in one sum."""
+    """Return the tag of the message with the sum at a node. Every node has its own within the topic, since a
+    party may send another several of them in one sum."""
     topic, number = tag >> TOPIC_SHIFT, tag & (1 << TOPIC_SHIFT) - 1
     nodes = 2 * q - 1
     number = (2 * number + tree) * nodes + node
@@ -134,7 +135,7 @@ class TreeSum:
         await self._pass_on(hop, await self._value(pair, hop.tree, hop.node, own, tag), tag)
 
     async def _value(self, pair: TreePair, tree: int, node: int, own: Own, tag: int) -> Ints:
-        """The sum at a node: the own number, or two sums added here, or what its host sends."""
+        """Return the sum at a node: the own number, or two sums added here, or what its host sends."""
         if node == self._me:
             return own[tree]
         host = pair.trees[tree].host(node)
@@ -174,7 +175,7 @@ class _Masks:
         self._random_bytes = random_bytes
 
     def apply(self, piece: Floats | Words) -> Own:
-        """The masked piece, which goes along T1, and its mask, which goes along T2."""
+        """Return the masked piece, which goes along T1, and its mask, which goes along T2."""
         if is_words(piece):  # all 64 bits of a word are masked, and nothing shows through
             v, delta = piece.view(np.int64), self._draw(piece.shape, 64)
         else:
@@ -192,7 +193,8 @@ class _Masks:
         return np.rint(piece / STEP).astype(np.int64)
 
     def _draw(self, shape: tuple[int, ...], bits: int) -> Ints:
-        """Numbers of so many bits and either sign: the leading bits of 64 random ones, so without a bias."""
+        """Return numbers of so many bits and either sign: the leading bits of 64 random ones, so without a
+        bias."""
         words = np.frombuffer(self._random_bytes(8 * math.prod(shape)), dtype="<i8")
         return (words >> (64 - bits)).reshape(shape)
 

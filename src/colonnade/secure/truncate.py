@@ -37,7 +37,7 @@ class Truncation:
         self._shifted = streams.shared(other, SHIFTED, roles) if with_asker else None
 
     def hidden(self, tag: int, part: Words) -> Words:
-        """The own part of x, hidden by the own part of rho."""
+        """Return the own part of x, hidden by the own part of rho."""
         found: Words = part + self._rho[0].once(tag, part.size).reshape(part.shape)
         return found
 
@@ -47,13 +47,13 @@ class Truncation:
         return dealt_of(first + second, self.bits) - self.own(tag, count)
 
     def own(self, tag: int, count: int) -> Words:
-        """A's words of what is dealt, [2, numbers]; A and T can make them."""
+        """Return a's words of what is dealt, [2, numbers]; A and T can make them."""
         if self._shifted is None:
             raise RuntimeError(f"{self.me} is sent its words")
         return self._shifted.once(tag, 2 * count).reshape(2, count)
 
     def finish(self, opened: Words, dealt: Words) -> Words:
-        """The own part of x >> k, from c = x + 2^62 + rho and the words that were dealt."""
+        """Return the own part of x >> k, from c = x + 2^62 + rho and the words that were dealt."""
         return finished(opened, dealt, self.bits, first=self.me == self.roles.asker)
 
 
@@ -74,7 +74,7 @@ def dealt_of(rho: Words, bits: np.uint64) -> Words:
 
 
 def finished(opened: Words, dealt: Words, bits: np.uint64, *, first: bool) -> Words:
-    """A part of x >> k; the first party adds what both know."""
+    """Return a part of x >> k; the first party adds what both know."""
     below = np.uint64(1) - (opened >> _TOP)
     part: Words = below * dealt[1] - dealt[0]
     if first:

@@ -31,7 +31,7 @@ _NO_CUTS: Rows = np.zeros(1, dtype=np.int64)
 
 
 def scores_of(table: Table, rows: Rows, vectors: Words) -> Words:
-    """The products of rows and vectors: [vectors, rows].
+    """Return the products of rows and vectors: [vectors, rows].
 
     >>> table, five = np.array([[1], [2], [3]], dtype=np.int16), np.array([[5]], dtype=np.uint64)
     >>> scores_of(table, np.array([2, 0]), five)
@@ -41,7 +41,7 @@ def scores_of(table: Table, rows: Rows, vectors: Words) -> Words:
 
 
 def sums_of(table: Table, rows: Rows, weights: Words) -> Words:
-    """The sums of rows, weighted: [vectors, columns].
+    """Return the sums of rows, weighted: [vectors, columns].
 
     >>> table, weights = np.array([[1], [2], [3]], dtype=np.int16), np.array([[5, 1]], dtype=np.uint64)
     >>> sums_of(table, np.array([2, 0]), weights)
@@ -52,7 +52,8 @@ def sums_of(table: Table, rows: Rows, weights: Words) -> Words:
 
 
 def products_of(table: Table, rows: Rows, vectors: Words, weights: Words, cuts: Rows) -> tuple[Words, Words]:
-    """The products of rows and vectors, [vectors, rows], and the sums of rows, weighted: [vectors, columns].
+    """Return the products of rows and vectors, [vectors, rows], and the sums of rows, weighted: [vectors,
+    columns].
 
     Columns lie in blocks, from each of `cuts` to the next, and every block has weights of its own:
     [blocks, vectors, rows].

@@ -59,7 +59,7 @@ class Grid:
         return np.repeat(np.arange(self.columns), self.width)
 
     def take(self, columns: Counts) -> Grid:
-        """The bins of these columns alone."""
+        """Return the bins of these columns alone."""
         return Grid(self.ordered[columns], self.gaps[columns], self.rises[columns])
 
     @staticmethod
@@ -103,7 +103,7 @@ class Cuts:
         return Grid(ordered, self.gaps, np.zeros_like(ordered))
 
     def codes(self, X: Matrix) -> Codes:
-        """The bin of every value, [columns, rows]: a column lies in one piece."""
+        """Return the bin of every value, [columns, rows]: a column lies in one piece."""
         columns = _Columns(X)
         found: Codes = room((len(self.edges), int(X.shape[0])), np.uint8)
         for j, edges in enumerate(self.edges):
@@ -133,7 +133,7 @@ class _Columns:
 
 
 def _edges(values: Floats, most: int) -> Floats:
-    """The inner edges of one column's bins, each halfway between two values of the column."""
+    """Return the inner edges of one column's bins, each halfway between two values of the column."""
     distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     if len(distinct) < 2:
         return np.zeros(0)

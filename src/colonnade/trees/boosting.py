@@ -39,14 +39,14 @@ class Sampling:
         return self._rng(HELD_BACK).random(self.rows) < self.rules.validation_fraction
 
     def rows_of(self, tree: int) -> Flags:
-        """The rows that a tree learns from."""
+        """Return the rows that a tree learns from."""
         learnt = ~self.held_back
         if self.rules.subsample < 1:
             learnt &= self._rng(ROWS, tree).random(self.rows) < self.rules.subsample
         return learnt
 
     def columns_of(self, tree: int, party: int, columns: int) -> Counts:
-        """The columns of one party that a tree may use: a part of each party's, and at least one."""
+        """Return the columns of one party that a tree may use: a part of each party's, and at least one."""
         if self.rules.colsample_bytree == 1 or not columns:
             return np.arange(columns)
         count = max(1, round(self.rules.colsample_bytree * columns))
@@ -88,11 +88,11 @@ class Boosting:
         return len(self.trees) // self.outputs
 
     def shaped(self, z: Floats) -> Floats:
-        """Scores as losses have them."""
+        """Return scores as losses have them."""
         return z if self.classes else z[:, 0]
 
     def words(self) -> list[tuple[Words, Units]]:
-        """The words of every tree of the next round."""
+        """Return the words of every tree of the next round."""
         g, h = derivatives(self.loss, self.shaped(self.z), self.y)
         g, h = g.reshape(len(g), -1), h.reshape(len(h), -1)
         rng = np.random.default_rng([self.sampling.seed, ROUNDING, self.rounds])
@@ -104,7 +104,7 @@ class Boosting:
         self.trees.append(tree)
 
     def enough(self) -> bool:
-        """Whether held-back rows have not gained for so many rounds; asked after every round."""
+        """Return whether held-back rows have not gained for so many rounds; asked after every round."""
         patience = self.rules.early_stopping_rounds
         if not patience or not self._held_back.any():
             return False
@@ -115,7 +115,8 @@ class Boosting:
         return self.rounds - self.best[1] >= patience
 
     def finish(self) -> Forest:
-        """The trees that are kept: with early stopping those up to the best round. The scores are theirs."""
+        """Return the trees that are kept: with early stopping those up to the best round. The scores are
+        theirs."""
         kept = len(self.trees)
         if self.rules.early_stopping_rounds and self._held_back.any():
             kept, self.z = self.best[1] * self.outputs, self._best_z
@@ -123,7 +124,7 @@ class Boosting:
 
 
 def base_scores(loss: Loss, y: Floats, classes: int) -> Floats:
-    """The score of a row before any tree: the best that is the same for all rows."""
+    """Return the score of a row before any tree: the best that is the same for all rows."""
     labels, weight = labels_of(y), weights_of(y)
     if loss.task == "multiclass":
         counts = np.bincount(labels.astype(np.int64), weights=weight, minlength=classes)

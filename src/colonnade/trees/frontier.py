@@ -76,11 +76,11 @@ class Frontier:
         return Asked(rows if self._all else rows[self.sampled[rows]], self.summed)
 
     def parts(self, values: NDArray[S], nodes: Flags) -> Iterator[tuple[int, NDArray[S]]]:
-        """The number of each of these nodes, and its part of the values of all open nodes' rows."""
+        """Return the number of each of these nodes, and its part of the values of all open nodes' rows."""
         return parts_of(values, self.counts, nodes)
 
     def children(self, split: Flags, left: Flags) -> tuple[Rows, Counts]:
-        """The rows of all children, child after child, and how many each has.
+        """Return the rows of all children, child after child, and how many each has.
 
         `left` is the side of every row of the open nodes; that of a node which is not split means nothing.
         """
@@ -116,7 +116,8 @@ class Frontier:
         return rows, counts
 
     def whole(self, parents: Words, sums: Words) -> Words:
-        """The histograms of all open nodes, from those of the level above and the sums of every slot."""
+        """Return the histograms of all open nodes, from those of the level above and the sums of every
+        slot."""
         if self.pairs is None:
             return sums
         found = np.empty((self.open, sums.shape[1]), dtype=np.uint64)
@@ -128,7 +129,7 @@ class Frontier:
         return found
 
     def _learnt(self, rows: Rows, counts: Counts) -> Counts:
-        """How many rows of each of some groups the tree learns from."""
+        """Return how many rows of each of some groups the tree learns from."""
         if self._all or not len(counts):
             return counts
         group = np.repeat(np.arange(len(counts)), counts)[self.sampled[rows]]
@@ -143,5 +144,5 @@ def parts_of(values: NDArray[S], counts: Counts, groups: Flags) -> Iterator[tupl
 
 
 def _picked(values: NDArray[S], counts: Counts, groups: Flags) -> NDArray[S]:
-    """The values of these groups: pieces of memory are copied several times as fast as by a mask."""
+    """Return the values of these groups: pieces of memory are copied several times as fast as by a mask."""
     return np.concatenate([values[:0], *(part for _, part in parts_of(values, counts, groups))])

@@ -44,7 +44,7 @@ def derivatives(loss: Loss, z: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def quantised(g: Floats, h: Floats, rng: np.random.Generator) -> tuple[Words, Units]:
-    """The words of all rows, rounded by chance, and their units."""
+    """Return the words of all rows, rounded by chance, and their units."""
     n = max(len(g), 1)
     g_most, h_most = min(G_MOST, (2**31 - 1) // n), min(H_MOST, (2**32 - 1) // n)
     g_size, h_size = float(np.abs(g).max(initial=0.0)), float(h.max(initial=0.0))
@@ -64,12 +64,12 @@ def joined(g: Numbers, h: Numbers) -> Words:
 
 
 def parted(words: Words) -> tuple[Numbers, Numbers]:
-    """The g and h of words, or of sums of words."""
+    """Return the g and h of words, or of sums of words."""
     return words.view(np.int64) >> 32, (words & _LOW).view(np.int64)
 
 
 def packed(words: Words) -> Numbers:
-    """The words of single rows in four bytes each, to send.
+    """Return the words of single rows in four bytes each, to send.
 
     >>> unpacked(packed(joined(np.array([-G_MOST, 5]), np.array([H_MOST, 0])))) - joined(
     ...     np.array([-G_MOST, 5]), np.array([H_MOST, 0])
@@ -81,5 +81,5 @@ def packed(words: Words) -> Numbers:
 
 
 def unpacked(numbers: Numbers) -> Words:
-    """The words that `packed` made this of."""
+    """Return the words that `packed` made this of."""
     return joined(numbers.view(np.int32) >> 16, numbers & np.uint32(H_MOST))

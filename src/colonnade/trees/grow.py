@@ -55,7 +55,7 @@ class Level:
 
     @staticmethod
     def none() -> Level:
-        """One open node becomes a leaf."""
+        """Return one open node becomes a leaf."""
         zero, no = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool)
         return Level(zero + LEAF, zero, zero, no, no[:0])
 
@@ -65,7 +65,7 @@ class Level:
         return split
 
     def others(self, party: int) -> list[int]:
-        """The parties that split nodes, but for one."""
+        """Return the parties that split nodes, but for one."""
         return sorted(set(self.party.tolist()) - {LEAF, party})
 
     @property
@@ -97,7 +97,7 @@ class _Nodes:
         return list(range(first, first + count))
 
     def tree(self) -> Tree:
-        """All nodes as arrays."""
+        """Return all nodes as arrays."""
         return Tree(**{name: np.array(getattr(self, name), dtype=kind) for name, kind in NODE.items()})
 
 
@@ -153,11 +153,12 @@ class Growth:
             self.at[part] = self._children[k]
 
     def finish(self) -> Tree:
-        """The tree."""
+        """Return the tree."""
         return self._nodes.tree()
 
     def _chosen(self, best: Best) -> Flags:
-        """Which nodes are split: all that gain by it or, where leaves run out, those that gain most."""
+        """Return which nodes are split: all that gain by it or, where leaves run out, those that gain
+        most."""
         split = np.isfinite(best.gain)
         room = self.rules.max_leaves - self.leaves
         if self.rules.max_leaves and split.sum() > room:
@@ -166,7 +167,7 @@ class Growth:
         return split
 
     def _branched(self, level: Level, best: Best, splits: list[int], rises: Counts) -> Level:
-        """The level with its children among the nodes; `splits` are counted."""
+        """Return the level with its children among the nodes; `splits` are counted."""
         nodes, split = self._nodes, level.split
         where: Rows = np.flatnonzero(split)
         sums = np.concatenate([best.left[where], self.totals[where] - best.left[where]])
@@ -186,7 +187,8 @@ class Growth:
         return Level(level.party, level.column, level.bin, level.gaps_left, stays)
 
     def _halved(self, where: Rows, sums: Words, rises: Counts) -> Bounds | None:
-        """The bounds of the children of some nodes; columns with which scores rise or fall part them."""
+        """Return the bounds of the children of some nodes; columns with which scores rise or fall part
+        them."""
         if self._bounds is None:
             return None
         low, high = (np.tile(bound[where], 2) for bound in self._bounds)
@@ -195,7 +197,7 @@ class Growth:
         return np.where(upper > 0, middle, low), np.where(upper < 0, middle, high)
 
     def _stay(self, sums: Words) -> Flags:
-        """Which new nodes could be split once more."""
+        """Return which new nodes could be split once more."""
         full = self.rules.max_leaves and self.leaves >= self.rules.max_leaves
         if self.depth >= self.rules.max_depth or full:
             return np.zeros(len(sums), dtype=bool)
@@ -209,7 +211,7 @@ class Growth:
 
 
 def _spread(where: Flags, values: Counts, rest: int) -> Counts:
-    """Values at the given places, `rest` at the others."""
+    """Return values at the given places, `rest` at the others."""
     found = np.full(len(where), rest, dtype=np.int64)
     found[where] = values
     return found

@@ -33,13 +33,13 @@ class Histogrammer:
     adder: Adder = field(default_factory=lambda: add_columns)
 
     def take(self, columns: Counts) -> Histogrammer:
-        """The same with these columns alone."""
+        """Return the same with these columns alone."""
         if len(columns) == self.grid.columns:
             return self
         return Histogrammer(self.codes[columns], self.grid.take(columns), self.adder)
 
     def sums(self, words: Words, asked: Asked) -> Words:
-        """The sums of words, one for every row, for every slot and bin, [slots, bins]."""
+        """Return the sums of words, one for every row, for every slot and bin, [slots, bins]."""
         total, starts = self.grid.total, self.grid.start.astype(np.int32)
         slot = np.repeat(np.arange(asked.slots, dtype=np.int32) * np.int32(total), asked.counts)
         found = self.adder(self.codes, starts, asked.rows, slot, words.take(asked.rows), asked.slots * total)
@@ -47,7 +47,7 @@ class Histogrammer:
 
 
 def add_columns(codes: Codes, starts: Places, rows: Rows, slot: Places, words: Words, bins: int) -> Words:
-    """The words of some rows, added up in as many bins, of all columns.
+    """Return the words of some rows, added up in as many bins, of all columns.
 
     A column's bins begin at its start, and those of a row's group at the row's slot.
     """

@@ -20,7 +20,7 @@ class Importance(NamedTuple):
 
 
 def importance_of(forest: Forest, party: int, splits: Splits, columns: int) -> Importance:
-    """The importance of one party's columns; gain and cover are sums over all trees."""
+    """Return the importance of one party's columns; gain and cover are sums over all trees."""
     gain, cover = np.zeros(columns), np.zeros(columns)
     for tree in forest.trees:
         mine = tree.party == party

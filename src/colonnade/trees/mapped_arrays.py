@@ -19,7 +19,7 @@ S = TypeVar("S", bound=np.generic)
 
 
 def room(shape: tuple[int, ...], kind: type[S]) -> NDArray[S]:
-    """An array to be written, in memory or in a file."""
+    """Return an array to be written, in memory or in a file."""
     if int(np.prod(shape)) * np.dtype(kind).itemsize < LARGE:
         return np.empty(shape, dtype=kind)
     with tempfile.TemporaryFile(prefix="colonnade-") as file:

@@ -52,11 +52,12 @@ class OwnColumns:
         return columns
 
     def sums(self, words: Words, frontier: Frontier) -> Words:
-        """The histograms that the frontier asks for, [slots, bins]."""
+        """Return the histograms that the frontier asks for, [slots, bins]."""
         return self.chosen.sums(words, frontier.asked)
 
     def left(self, level: Level, frontier: Frontier) -> Flags:
-        """Which rows of the nodes that this party splits go left, node after node; notes the splits."""
+        """Return which rows of the nodes that this party splits go left, node after node; notes the
+        splits."""
         mine = level.party == self.party
         self._check(level, mine)
         sides = [np.zeros(0, dtype=bool)]
@@ -81,7 +82,8 @@ class OwnColumns:
 
 
 def joined_sides(sides: Sequence[tuple[int, Flags]], level: Level, frontier: Frontier) -> Flags:
-    """The side of every row of the open nodes, from what each party said of its nodes, by its place."""
+    """Return the side of every row of the open nodes, from what each party said of its nodes, by its
+    place."""
     left = np.zeros(len(frontier.rows), dtype=bool)
     for party, flags in sides:
         taken = 0

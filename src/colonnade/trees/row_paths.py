@@ -33,7 +33,7 @@ class Ways:
         self.asked = self.open  # and of every node whose sums are wanted
 
     def sums(self, words: Iterable[Words]) -> Words:
-        """The sums of words, column by column, for every node that is asked for and every bin."""
+        """Return the sums of words, column by column, for every node that is asked for and every bin."""
         found, end = np.empty((len(self.asked), int(self.bins.sum())), dtype=np.uint64), 0
         for keys, bins, each in zip(self.keys, self.bins.tolist(), words, strict=True):
             sums = np.zeros(self.count * bins, dtype=np.uint64)
@@ -61,7 +61,7 @@ class Ways:
             self._forget()
 
     def _kind(self, ways: int) -> type[np.uint16] | type[np.int32]:
-        """The smallest numbers that keys of so many ways fit into."""
+        """Return the smallest numbers that keys of so many ways fit into."""
         return np.uint16 if ways * self.bins.max(initial=0) <= 2**16 else np.int32
 
     def _forget(self) -> None:

@@ -47,18 +47,18 @@ class Judge:
     units: Units
 
     def weight(self, total: Words, bounds: Bounds | None = None) -> Floats:
-        """The best score of a leaf with these sums and bounds, before the learning rate."""
+        """Return the best score of a leaf with these sums and bounds, before the learning rate."""
         weight = self._weight(*self._sums(total))
         return weight if bounds is None else np.clip(weight, *bounds)
 
     def cover(self, total: Words) -> Floats:
-        """The sum of second derivatives."""
+        """Return the sum of second derivatives."""
         return self._sums(total)[1]
 
     def best(
         self, histograms: Words, totals: Words, grid: Grid, allowed: Flags, bounds: Bounds | None = None
     ) -> Best:
-        """The best split of every node, [nodes, bins], among the columns that are allowed."""
+        """Return the best split of every node, [nodes, bins], among the columns that are allowed."""
         nodes = np.arange(len(totals))
         if not grid.total:
             return Best(np.full(len(nodes), -np.inf), 0 * nodes, nodes < 0, totals)
@@ -86,7 +86,7 @@ class Judge:
     def _gains(
         self, left: Words, totals: Words, usable: Flags, rises: Counts, bounds: Bounds | None
     ) -> Floats:
-        """The gain of every split, -inf where it is none."""
+        """Return the gain of every split, -inf where it is none."""
         g, h = self._sums(left)
         all_g, all_h = (part[:, None] for part in self._sums(totals))
         other_g, other_h = all_g - g, all_h - h
@@ -112,7 +112,7 @@ class Judge:
         return g * g / self._bend(h)
 
     def _worth_at(self, g: Floats, h: Floats, score: Floats) -> Floats:
-        """The same for a score that is not the best there is."""
+        """Return the same for a score that is not the best there is."""
         return -(2 * g + self._bend(h) * score) * score
 
     def _weight(self, g: Floats, h: Floats) -> Floats:
@@ -131,7 +131,7 @@ class Judge:
 
 
 def _up_to(histograms: Words, grid: Grid) -> Words:
-    """The sums of every bin and all bins before it in its column."""
+    """Return the sums of every bin and all bins before it in its column."""
     running = np.cumsum(histograms, axis=1, dtype=np.uint64)
     before = np.concatenate([np.zeros((len(running), 1), dtype=np.uint64), running], axis=1)
     sums: Words = running - before[:, grid.start[grid.column]]

@@ -32,7 +32,7 @@ class Splits:
         return len(self.column)
 
     def left(self, X: Matrix) -> Flags:
-        """Which rows go left in every split, [splits, rows]."""
+        """Return which rows go left in every split, [splits, rows]."""
         found = np.empty((self.count, X.shape[0]), dtype=bool)
         for column in np.unique(self.column).tolist():
             values = np.asarray(X[:, [column]].todense() if not isinstance(X, np.ndarray) else X[:, column])
@@ -45,7 +45,7 @@ class Splits:
         return found
 
     def arrays(self) -> Arrays:
-        """The same as named arrays."""
+        """Return the same as named arrays."""
         return {
             "splits.column": self.column,
             "splits.threshold": self.threshold,
@@ -54,7 +54,7 @@ class Splits:
 
     @staticmethod
     def from_arrays(stored: Arrays) -> Splits:
-        """The splits in a stored share."""
+        """Return the splits in a stored share."""
         gaps_left = stored["splits.gaps_left"].astype(bool)
         return Splits(stored["splits.column"], stored["splits.threshold"], gaps_left)
 
@@ -73,7 +73,7 @@ class OwnSplits:
         self.gaps_left.append(gaps_left)
 
     def first(self, count: int) -> Splits:
-        """The first so many splits."""
+        """Return the first so many splits."""
         return Splits(
             np.array(self.column[:count], dtype=np.int64),
             np.array(self.threshold[:count], dtype=np.float64),
@@ -114,18 +114,18 @@ class Forest:
     kind: Counts
 
     def scores(self, left: Mapping[int, Flags], rows: int) -> Floats:
-        """The scores of rows, [rows, classes], from the sides of all rows in every party's splits."""
+        """Return the scores of rows, [rows, classes], from the sides of all rows in every party's splits."""
         z = np.repeat(self.base[None], rows, axis=0)
         for tree, kind in zip(self.trees, self.kind.tolist(), strict=True):
             z[:, kind] += tree.value[leaves(tree, left, rows)]
         return z
 
     def splits_of(self, party: int) -> int:
-        """How many splits a party has in these trees."""
+        """Return how many splits a party has in these trees."""
         return sum(int((tree.party == party).sum()) for tree in self.trees)
 
     def part_of(self, party: int, *, first: bool) -> Forest:
-        """The trees of one party, where every tree has splits of one party alone.
+        """Return the trees of one party, where every tree has splits of one party alone.
 
         `first` is the party that has the base and trees without a split.
         """
@@ -135,7 +135,8 @@ class Forest:
         return Forest(base, tuple(self.trees[t] for t in mine), self.kind[mine])
 
     def arrays(self) -> Arrays:
-        """The same as named arrays: the nodes of all trees one after another, and how many each tree has."""
+        """Return the same as named arrays: the nodes of all trees one after another, and how many each tree
+        has."""
         sizes = np.array([len(tree.party) for tree in self.trees], dtype=np.int64)
         stored: Arrays = {"tree.nodes": sizes, "tree.kind": self.kind, "tree.base": self.base}
         for name, kind in NODE.items():
@@ -145,7 +146,7 @@ class Forest:
 
     @staticmethod
     def from_arrays(stored: Arrays) -> Forest:
-        """The trees in a stored share."""
+        """Return the trees in a stored share."""
         count, ends = len(stored["tree.nodes"]), np.cumsum(stored["tree.nodes"])[:-1]
         parts = {name: np.split(stored[f"tree.{name}"], ends) for name in NODE}
         trees = tuple(Tree(**{name: parts[name][t] for name in NODE}) for t in range(count))
@@ -153,7 +154,8 @@ class Forest:
 
 
 def leaves(tree: Tree, left: Mapping[int, Flags], rows: int) -> Counts:
-    """The leaf of every row; `left` has the sides of all rows in every party's splits, [splits, rows]."""
+    """Return the leaf of every row; `left` has the sides of all rows in every party's splits, [splits,
+    rows]."""
     at = np.zeros(rows, dtype=np.int64)
     for node in range(len(tree.party)):  # a child comes after its parent
         party = int(tree.party[node])

@@ -46,7 +46,7 @@ class Crew:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     async def run(self, work: Callable[_Args, _Result], *args: _Args.args, **kwargs: _Args.kwargs) -> _Result:
-        """What `work` returns, computed beside the event loop."""
+        """Return what `work` returns, computed beside the event loop."""
         try:
             return await asyncio.wrap_future(self._executor.submit(work, *args, **kwargs))
         except BrokenProcessPool:
@@ -56,7 +56,7 @@ class Crew:
 
 
 def _cores() -> int:
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

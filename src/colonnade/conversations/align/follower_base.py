@@ -38,7 +38,7 @@ class Help:
         self._where = bucket_of(side.ids, self.tables)
 
     def rows_of(self, table: int) -> Rows:
-        """The rows whose ids belong to a table."""
+        """Return the rows whose ids belong to a table."""
         return rows_of(self._where, table)
 
     def computed(self, rows: Rows, values: Words) -> None:
@@ -56,7 +56,7 @@ class Help:
             self.side.progress(step, self.side.steps)
 
     async def end(self, minimum: int) -> Rows:
-        """The own rows that the leader names as common."""
+        """Return the own rows that the leader names as common."""
         return await asyncio.to_thread(self._recognise, await self._found(minimum))
 
     async def _found(self, minimum: int) -> Words:
@@ -77,7 +77,7 @@ class Help:
         return names
 
     def _recognise(self, names: Words) -> Rows:
-        """The own rows whose F the leader named."""
+        """Return the own rows whose F the leader named."""
         order = np.argsort(self._values[:, 0], kind="stable")
         place = np.searchsorted(self._values[order, 0], names[:, 0])
         rows: Rows = order[np.minimum(place, len(order) - 1)]
@@ -89,6 +89,7 @@ class Help:
 
 
 def table_of(ids: Digests, entries: Words, room: int) -> tuple[int, Words]:
-    """A table of entries for ids, filled up with noise as if there were as many as there is room for."""
+    """Return a table of entries for ids, filled up with noise as if there were as many as there is room
+    for."""
     spare = np.frombuffer(os.urandom(32 * (room - len(ids))), dtype=np.uint64).reshape(-1, 4)
     return write_table(np.concatenate([keys_of(ids), spare[:, :2]]), np.concatenate([entries, spare[:, 2:]]))

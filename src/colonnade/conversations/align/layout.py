@@ -38,37 +38,38 @@ class Step(IntEnum):
 
 
 def tag(step: Step, number: int = 0) -> int:
-    """The tag of the message with this number."""
+    """Return the tag of the message with this number."""
     return tag_of(Topic.ALIGN, (int(step) << 40) + number)
 
 
 def chunks_for(size: int) -> int:
-    """How many messages so many points are."""
+    """Return how many messages so many points are."""
     return -(-size // CHUNK)
 
 
 def chunk_at(number: int) -> slice:
-    """Where a chunk lies."""
+    """Return where a chunk lies."""
     return slice(number * CHUNK, (number + 1) * CHUNK)
 
 
 def due(size: int, number: int) -> int:
-    """How many of so many points are in a chunk."""
+    """Return how many of so many points are in a chunk."""
     return min(CHUNK, size - number * CHUNK)
 
 
 def lots_for(size: int) -> int:
-    """How many lots a leader's ids are."""
+    """Return how many lots a leader's ids are."""
     return max(1, round(size / LOT))
 
 
 def tables_for(size: int, lots: int = 1) -> int:
-    """How many tables a party with so many ids writes: as many for each lot."""
+    """Return how many tables a party with so many ids writes: as many for each lot."""
     return lots * max(1, round(size / (lots * BUCKET)))
 
 
 def capacity(size: int, parts: int) -> int:
-    """The most ids of one of so many parts: ten standard deviations over the mean; none exceeds that."""
+    """Return the most ids of one of so many parts: ten standard deviations over the mean; none exceeds
+    that."""
     if parts == 1:
         return size
     mean = size / parts
@@ -76,16 +77,16 @@ def capacity(size: int, parts: int) -> int:
 
 
 def bucket_of(ids: Digests, buckets: int) -> Buckets:
-    """The bucket of every id."""
+    """Return the bucket of every id."""
     second = np.ascontiguousarray(ids[:, 8:16]).view(np.uint64).ravel()
     return (second % np.uint64(buckets)).astype(np.uint16)
 
 
 def rows_of(where: Buckets, bucket: int) -> Rows:
-    """The rows in a bucket."""
+    """Return the rows in a bucket."""
     return np.flatnonzero(where == bucket)
 
 
 def keys_of(ids: Digests) -> Words:
-    """The first half of every digest, which is the id's key in a table."""
+    """Return the first half of every digest, which is the id's key in a table."""
     return np.ascontiguousarray(ids[:, :16]).view(np.uint64)

@@ -15,7 +15,7 @@ from colonnade.conversations.align.layout import chunk_at, chunks_for, keys_of
 
 
 def twice(ids: Digests) -> list[tuple[int, int]]:
-    """The pairs of rows that have the same id."""
+    """Return the pairs of rows that have the same id."""
     first = _word(ids, 0)
     order = np.argsort(first, kind="stable")
     first = first[order]
@@ -27,7 +27,7 @@ def twice(ids: Digests) -> list[tuple[int, int]]:
 
 
 def ordered(ids: Digests, found: Rows, key: bytes) -> tuple[Rows, bytes]:
-    """The rows that were found in their common order, and a digest of that order."""
+    """Return the rows that were found in their common order, and a digest of that order."""
     names = np.empty((len(found), 2), dtype=np.uint64)
     secret = hashlib.blake2b(b"colonnade order", key=key[:64], digest_size=32).digest()
     for chunk in range(chunks_for(len(found))):

@@ -33,7 +33,7 @@ class Search:
         self._done = 0
 
     def ids(self, rows: slice | Rows) -> Digests:
-        """Some of the own ids."""
+        """Return some of the own ids."""
         ids: Digests = self.side.ids[self._order[rows]]
         return ids
 

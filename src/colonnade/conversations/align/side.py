@@ -43,7 +43,7 @@ class Side:
         return lots_for(self.sizes[self.leader]) if self.method == "ot" else 1
 
     def tables(self, party: str) -> int:
-        """How many tables a party writes for the leader."""
+        """Return how many tables a party writes for the leader."""
         return tables_for(self.sizes[party], self.lots)
 
     @property
@@ -64,5 +64,5 @@ def check_common(common: int, minimum: int) -> None:
 
 
 def context_of(secret: bytes) -> bytes:
-    """What hashes of transfers between two parties are keyed with."""
+    """Return what hashes of transfers between two parties are keyed with."""
     return hashlib.blake2b(b"colonnade transfers", key=secret, digest_size=32).digest()

@@ -14,7 +14,7 @@ CHUNK = 8192  # rows of one exchange
 async def all_scores(
     verbs: Verbs, table: str, vectors: slice, measuring: Measuring | None = None
 ) -> Words | None:
-    """The words of all rows' scores, [vectors, rows], at the label holder."""
+    """Return the words of all rows' scores, [vectors, rows], at the label holder."""
     found = []
     for rows in _chunks(verbs.sizes[table]):
         lot = await verbs.open(table, [rows], scored=vectors.stop - vectors.start, added=0)

@@ -36,24 +36,24 @@ class Turn:
 
     @staticmethod
     def secret(width: int, key: bytes) -> Turn:
-        """A random rotation that follows from a key."""
+        """Return a random rotation that follows from a key."""
         stream, sizes = Stream(key), _sizes(width)
         return Turn(tuple(_orthogonal(stream, tag, size) for tag, size in enumerate(sizes)))
 
     @staticmethod
     def none(width: int) -> Turn:
-        """The rotation that changes nothing."""
+        """Return the rotation that changes nothing."""
         return Turn(tuple(np.eye(size) for size in _sizes(width)))
 
     def turned(self, X: Matrix, start: int, end: int) -> Floats:
-        """The columns of some rows, turned."""
+        """Return the columns of some rows, turned."""
         if len(self.parts) == 1:
             return rows_of(X).scores(start, end, self.parts[0])
         some = X[start:end]
         return np.hstack([np.asarray(some[:, cut] @ part) for cut, part in self._cuts()])
 
     def back(self, w: Floats) -> Floats:
-        """Weights of turned columns as weights of the columns."""
+        """Return weights of turned columns as weights of the columns."""
         return np.concatenate([part @ w[cut] for cut, part in self._cuts()])
 
     def _cuts(self) -> Iterator[tuple[slice, Floats]]:
@@ -64,14 +64,15 @@ class Turn:
 
 
 def own_key(context: Context[Any], purpose: str) -> bytes:
-    """A key that nobody else has; in a simulation it follows from the seed, as everything does."""
+    """Return a key that nobody else has; in a simulation it follows from the seed, as everything does."""
     if not context.net.clock.virtual:
         return os.urandom(32)
     return hashlib.sha256(f"{context.plan.seed} {context.me} {purpose}".encode()).digest()
 
 
 def pair_streams(context: Context[Any]) -> PairStreams:
-    """The words that pairs share; where results depend on them they follow from the seed in a simulation."""
+    """Return the words that pairs share; where results depend on them they follow from the seed in a
+    simulation."""
     if not context.net.clock.virtual:
         return context.streams
     pairs = {peer: " ".join(sorted((context.me, peer))) for peer in context.net.peers}
@@ -80,7 +81,7 @@ def pair_streams(context: Context[Any]) -> PairStreams:
 
 
 def fixed(X: Matrix, turn: Turn, bits: int) -> Columns:
-    """Columns, turned and rounded; FixedPointOverflow if a value is too large or not a number."""
+    """Return columns, turned and rounded; FixedPointOverflow if a value is too large or not a number."""
     with np.errstate(invalid="ignore"):  # what is not a number is refused below
         parts = _stretches(int(X.shape[0]))
         return Columns.joined([_rounded(turn.turned(X, part.start, part.stop), bits) for part in parts])
@@ -94,7 +95,7 @@ def _rounded(X: Floats, bits: int) -> Columns:
 
 
 def lengths(X: Matrix) -> Floats:
-    """The most that a squared length of a row can be, and the sum of all, however they are rounded."""
+    """Return the most that a squared length of a row can be, and the sum of all, however they are rounded."""
     with np.errstate(invalid="ignore", over="ignore"):
         squared = squared_norms(X)
     _check_size(float(np.sqrt(squared.max(initial=0.0) / max(1, X.shape[1]))))
@@ -112,18 +113,18 @@ def _check_size(largest: float) -> None:
 
 
 def _stretches(rows: int) -> list[slice]:
-    """Rows whose numbers stay in the processor's cache from one step to the next."""
+    """Return rows whose numbers stay in the processor's cache from one step to the next."""
     return [slice(start, min(start + STRETCH, rows)) for start in range(0, max(1, rows), STRETCH)]
 
 
 def _sizes(width: int) -> list[int]:
-    """The widths of the parts: as equal as they can be."""
+    """Return the widths of the parts: as equal as they can be."""
     count = max(1, -(-width // TURNED))
     return [width // count + (k < width % count) for k in range(count)]
 
 
 def _orthogonal(stream: Stream, tag: int, size: int) -> Floats:
-    """A random orthogonal matrix: of normal numbers, by Box and Muller from the stream's words."""
+    """Return a random orthogonal matrix: of normal numbers, by Box and Muller from the stream's words."""
     words = stream.words(tag, 2 * size * size).reshape(2, size, size)
     uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
     normal = np.sqrt(-2 * np.log1p(-uniform[0])) * np.cos(2 * np.pi * uniform[1])

@@ -45,14 +45,15 @@ class Lengths:
         return Lengths(math.sqrt(float(total[0])), math.sqrt(float(total[1])))
 
     def reach(self, t: Floats) -> Floats:
-        """The most that X't is long, for coefficients of rows: one number, or one a class."""
+        """Return the most that X't is long, for coefficients of rows: one number, or one a class."""
         sizes = np.abs(t)
         found: Floats = np.minimum(self.longest * sizes.sum(axis=0), self.all * np.sqrt((t * t).sum(axis=0)))
         return found
 
 
 def column_bits(free: float, more: float) -> int:
-    """How finely columns are written: scores have so many bits for columns, twice, and a usual coefficient.
+    """Return how finely columns are written: scores have so many bits for columns, twice, and a usual
+    coefficient.
 
     Coefficients get so many bits more than columns.
     """
@@ -60,7 +61,7 @@ def column_bits(free: float, more: float) -> int:
 
 
 def bits_for(largest: float, columns: int) -> int:
-    """The bits that coefficients may have, so that scores up to this size fit."""
+    """Return the bits that coefficients may have, so that scores up to this size fit."""
     return min(MOST_BITS, WORD - 2 * columns - math.ceil(math.log2(max(largest, 2.0**-20))))
 
 
@@ -112,11 +113,11 @@ class Slot:
         return 2.0 ** (WORD + 1 - 2 * self.lengths.bits - self.bits)
 
     def fits(self, length: float) -> bool:
-        """Whether scores of a vector so long can be read."""
+        """Return whether scores of a vector so long can be read."""
         return self.lengths.longest * length < self.limit
 
     def coarse(self, usual: float, rows: int) -> bool:
-        """Whether coefficients of this size are rounded at random; an error if they would be lost."""
+        """Return whether coefficients of this size are rounded at random; an error if they would be lost."""
         significant = self.bits + math.log2(max(usual, 1e-300))
         if significant < FEWEST:
             raise _no_room(rows, self.lengths.longest, significant)
@@ -132,7 +133,8 @@ class Slot:
         return words, rounded * 2.0**-self.bits
 
     def write(self, t: Floats, z: Floats, *, coarse: bool = False) -> tuple[Words, Floats]:
-        """The same for a batch whose rows had the scores z when they were asked for: the vector moves."""
+        """Return the same for a batch whose rows had the scores z when they were asked for: the vector
+        moves."""
         words, sent = self.written(t, coarse=coarse)
         self.squares = self.squares + 2 * (sent * z).sum(axis=0)
         self.peak = np.maximum(self.peak, (sent * sent).sum(axis=0))
@@ -145,7 +147,8 @@ class Slot:
         self.squares, self.peak = self.length**2 if squares is None else squares, 0.0
 
     def value(self, total: Words, length: Floats | None = None) -> Floats:
-        """Scores that came back as words, as [rows, classes]; refused if they could have wrapped around.
+        """Return scores that came back as words, as [rows, classes]; refused if they could have wrapped
+        around.
 
         `length` is the vector's when it was asked for them, if that was before now.
         """

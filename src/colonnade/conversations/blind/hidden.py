@@ -52,7 +52,7 @@ class Sines:
     words: Words
 
     def of(self, cut: slice) -> Sines:
-        """Those of one batch."""
+        """Return those of one batch."""
         return Sines(self.phases[cut], self.words[cut])
 
 
@@ -90,7 +90,7 @@ class HiddenTraining:
         return self.context.me
 
     def _secret_turn(self) -> columns.Turn:
-        """An owner's secret rotation; the label holder's columns are in nobody's totals."""
+        """Return an owner's secret rotation; the label holder's columns are in nobody's totals."""
         width = self.context.train.width
         if self.me == self.pair.asker or not width:
             return columns.Turn.none(width)
@@ -156,7 +156,7 @@ class HiddenTraining:
     # -- theta ----------------------------------------------------------------------------------------
 
     async def _dealt(self, lot: Open) -> Sines | None:
-        """What A and B need for the sines of a lot's rows."""
+        """Return what A and B need for the sines of a lot's rows."""
         line, count, streams = self._line(), lot.lot[0].rows, self.context.streams
         if self.form == "division" or self.me not in self.pair:
             return None
@@ -173,7 +173,7 @@ class HiddenTraining:
         return Sines(holder.phases(line, count), message.values)
 
     async def _theta(self, scores: Words | None, lot: Open, batch: int, sines: Sines | None) -> Words | None:
-        """A's and B's part of what is added, -step theta / batch; T may have to deal for it."""
+        """Return a's and B's part of what is added, -step theta / batch; T may have to deal for it."""
         rows = lot.lot[0].batches[batch]
         rate = self.step / len(rows)
         if self.form == "division":
@@ -191,7 +191,7 @@ class HiddenTraining:
         return t
 
     async def _squared(self, scores: Words | None, lot: Open, batch: int, rate: float) -> Words | None:
-        """The same for the squared loss, whose theta is the score less the label."""
+        """Return the same for the squared loss, whose theta is the score less the label."""
         rows, scale = lot.lot[0].batches[batch], self.scale
         factor = np.uint64(round(rate * 2.0**scale.factor))
         part = None if scores is None else scores.copy()
@@ -202,7 +202,7 @@ class HiddenTraining:
         return await self._divided(self.pair, part, len(rows), 2 * BITS + scale.factor)
 
     async def _divided(self, roles: Roles, part: Words | None, count: int, bits: int) -> Words | None:
-        """A shared number divided by 2^bits: the asker's and the owner's part of it."""
+        """Return a shared number divided by 2^bits: the asker's and the owner's part of it."""
         line = self._line()
         if self.me not in roles:
             return None
@@ -279,7 +279,7 @@ class HiddenTraining:
     # -- the end ----------------------------------------------------------------------------------------
 
     async def _weights(self) -> Floats:
-        """The own weights, to `REVEALED` bits of fraction."""
+        """Return the own weights, to `REVEALED` bits of fraction."""
         unit, line, parts = 2.0**-self.scale.weights, self._line(), self.products.parts
         told = blurred(self.context, parts.values(), 2 ** (self.scale.weights - REVEALED))
         for owner, part in zip(parts, told, strict=True):
@@ -316,7 +316,7 @@ class HiddenTraining:
         scribe.record(z, float(total[-2]), round(float(total[-1]) * MEGA), self.net.clock.now(), mark)
 
     def _line(self) -> int:
-        """A tag for a message between two parties alone; all parties count alike."""
+        """Return a tag for a message between two parties alone; all parties count alike."""
         self._lines += 1
         return tag_of(Topic.BLIND, _LINE + self._lines)
 

@@ -180,7 +180,8 @@ class Desk:
         return words
 
     def settle(self) -> bool:
-        """An epoch, or a part of one, is over; returns whether there is no room for another one like it."""
+        """Return an epoch, or a part of one, is over; returns whether there is no room for another one like
+        it."""
         self.p.settle()
         self.q.settle()
         return not self.p.fits(float(np.max(self.p.length)) + max(self._room / ROOM, 2 * self.p.grew))
@@ -188,7 +189,8 @@ class Desk:
     # -- scores -------------------------------------------------------------------------------------
 
     def others(self, rows: Rows, total: Words, asked: Asking | None = None) -> Read:
-        """The owners' scores of training rows, from the words of p, or of p and q; of now, or as asked."""
+        """Return the owners' scores of training rows, from the words of p, or of p and q; of now, or as
+        asked."""
         now = asked or self._now
         read = self._read(total, now)
         gamma = now.factors.gamma
@@ -197,7 +199,7 @@ class Desk:
         return read
 
     def all_others(self, total: Words) -> Floats:
-        """The owners' scores of all training rows; they tell how long vectors are."""
+        """Return the owners' scores of all training rows; they tell how long vectors are."""
         read = self.others(np.arange(self.schedule.rows), total)
         self.p.settle((self.C * read.p).sum(axis=0))
         if read.q is not None:
@@ -205,7 +207,7 @@ class Desk:
         return read.z
 
     def others_new(self, total: Words) -> Floats:
-        """The owners' scores of rows that are not trained on."""
+        """Return the owners' scores of rows that are not trained on."""
         return self._read(total, self._now).z
 
     def _read(self, total: Words, now: Asking) -> Read:
@@ -218,18 +220,19 @@ class Desk:
         return Read(p, q, z)
 
     def own_scores(self) -> Floats:
-        """The own block's scores of all training rows."""
+        """Return the own block's scores of all training rows."""
         return self.block.all_rows.scores(0, self.schedule.rows, self.block.w)
 
     def own_test_scores(self) -> Floats:
-        """The own block's scores of all test rows."""
+        """Return the own block's scores of all test rows."""
         test = self.context.test
         if test is None:
             raise RuntimeError("there are no test rows")
         return rows_of(test.X).scores(0, test.rows, self.block.w)
 
     def penalty(self, others: Floats) -> float:
-        """The penalty of all weights: |w|^2 of the owners' is the product of coefficients and scores."""
+        """Return the penalty of all weights: |w|^2 of the owners' is the product of coefficients and
+        scores."""
         squared = float(np.vdot(self.coefficients(), others))
         self.length = math.sqrt(max(squared, 0.0))
         return self.block.penalty.value(self.block.w) + 0.5 * self.context.plan.objective.l2 * squared
@@ -255,7 +258,7 @@ class Desk:
     # -- sending coefficients anew --------------------------------------------------------------------
 
     def coefficients(self) -> Floats:
-        """What the owners' weights are made of: w = X' of this."""
+        """Return what the owners' weights are made of: w = X' of this."""
         return self.factors.alpha * self.C + self.factors.gamma * self.D
 
     def renew(self, *, final: bool = False) -> Words:
@@ -292,7 +295,8 @@ class Desk:
         self.q.settle((self.D * self.slope).sum(axis=0))
 
     def as_told(self, parts: Iterable[Words]) -> list[Words]:
-        """The own parts of the owners' weights as they may be told: to so many bits of the length of all."""
+        """Return the own parts of the owners' weights as they may be told: to so many bits of the length of
+        all."""
         return blurred(self.context, parts, max(1, int(2.0**-REVEALED * self.length / self.unit)))
 
     @property

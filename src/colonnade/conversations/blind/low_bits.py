@@ -19,7 +19,7 @@ REVEALED = 20  # bits of a weight that its owner is told
 
 
 def blurred(context: Context[Any], parts: Iterable[Words], reach: int) -> list[Words]:
-    """These parts of weights, each word moved by chance, by `reach` at most either way."""
+    """Return these parts of weights, each word moved by chance, by `reach` at most either way."""
     noise, told = Stream(own_key(context, "blur")), []
     for number, part in enumerate(parts):
         random = noise.words(number, part.size).reshape(part.shape) % np.uint64(2 * reach + 1)

@@ -139,7 +139,7 @@ class PairProducts:
         return mine
 
     async def scores(self, lot: Open, batch: int) -> Words | None:
-        """A's and B's part of the scores of a batch; None elsewhere."""
+        """Return a's and B's part of the scores of a batch; None elsewhere."""
         number, self._asked = self._asked, self._asked + 1
         tag = tag_of(Topic.BLIND, number)
         rows = lot.lot[0].cuts[batch]
@@ -224,7 +224,7 @@ class PairProducts:
         self._due = None
 
     def _passed_on(self, place: int, width: int) -> Words:
-        """The words with which B passes on what it worked out for a block; A has them too."""
+        """Return the words with which B passes on what it worked out for a block; A has them too."""
         if self._merged is None:
             raise RuntimeError(f"{self.me} passes nothing on")
         return self._merged.once(self._asked * len(self.sides) + place, width)[None]

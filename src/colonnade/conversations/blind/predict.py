@@ -29,13 +29,13 @@ TABLE = "rows"
 
 
 def owner_arrays(part: Words, key: bytes, X: Matrix, bits: int) -> Arrays:
-    """What an owner keeps."""
+    """Return what an owner keeps."""
     longest, turn = np.sqrt(lengths(X)[:1]), np.frombuffer(key, dtype=np.uint8)
     return {"part": part, "turn": turn, "longest": longest, "bits": np.array([bits])}
 
 
 def label_holder_arrays(w: Floats, parts: Mapping[str, Words], unit: float, bits: int) -> Arrays:
-    """What the label holder keeps."""
+    """Return what the label holder keeps."""
     own = {"w": w, "unit": np.array([unit]), "bits": np.array([bits])}
     return own | {f"part {owner}": part for owner, part in parts.items()}
 
@@ -82,7 +82,7 @@ class BlindScorer:
         await session.net.send(roles.dealer, Announce(lot.tag, np.array([owner.width])))
 
     async def _ask(self, session: Session, lot: Lot) -> Words:
-        """What the label holder adds: its own block's scores, and those of veiled rows."""
+        """Return what the label holder adds: its own block's scores, and those of veiled rows."""
         unit = _score_unit(self.holding)
         X, rows = rows_of(self.holding.X, lot.batches[0]), lot.rows
         own = X.scores(0, rows, np.asarray(self.holding.arrays["w"])) / unit
@@ -127,7 +127,7 @@ class BlindScorer:
 
 
 def together(holdings: Mapping[str, Holding]) -> Floats:
-    """The scores where one process holds all shares, as in an experiment: the parts are added up."""
+    """Return the scores where one process holds all shares, as in an experiment: the parts are added up."""
     plan = next(iter(holdings.values())).plan
     desk = holdings[plan.evaluator]
     z: Floats = np.asarray(desk.X @ desk.arrays["w"])
@@ -144,10 +144,10 @@ def _turn(held: Holding) -> Turn:
 
 
 def _bits(held: Holding) -> int:
-    """Bits of a column's fraction; models of before they were chosen have the fewest."""
+    """Return bits of a column's fraction; models of before they were chosen have the fewest."""
     return int(held.arrays["bits"][0]) if "bits" in held.arrays else COARSEST
 
 
 def _score_unit(held: Holding) -> float:
-    """What a word of a score stands for; at the label holder."""
+    """Return what a word of a score stands for; at the label holder."""
     return float(held.arrays["unit"][0]) * 2.0 ** -_bits(held)

@@ -140,7 +140,7 @@ class Verbs:
             number += -(-rows // STRETCH)
 
     async def _received(self, widths: dict[Roles, int]) -> dict[str, Words]:
-        """Every table's veiled columns of all owners, side by side; at the label holder."""
+        """Return every table's veiled columns of all owners, side by side; at the label holder."""
         veiled, number = {}, 0
         by_owner = {roles.owner: width for roles, width in widths.items()}
         for table, rows in self.sizes.items():
@@ -182,7 +182,7 @@ class Verbs:
     async def scores(
         self, lot: OpenLot, batch: int, vectors: slice, measuring: Measuring | None = None
     ) -> Words | None:
-        """The scores of a batch, [vectors, rows], summed over all blocks: at the label holder."""
+        """Return the scores of a batch, [vectors, rows], summed over all blocks: at the label holder."""
         return await self.answer(await self.ask(lot, batch, vectors, measuring))
 
     async def ask(
@@ -214,7 +214,7 @@ class Verbs:
         return None
 
     async def answer(self, asked: Asked | None) -> Words | None:
-        """The answer to a question for scores, at the label holder."""
+        """Return the answer to a question for scores, at the label holder."""
         return None if asked is None else await asked.secure.collect(asked.piece, tag=asked.tag)
 
     async def add(self, lot: OpenLot, batch: int, vectors: slice, t: Words | None = None) -> None:
@@ -232,7 +232,7 @@ class Verbs:
         self._due = Due(lot, batch, vectors, moved)
 
     async def _hear_dealers(self, lot: OpenLot) -> Words:
-        """What all dealers dealt for a lot, [batches, added, columns], side by side."""
+        """Return what all dealers dealt for a lot, [batches, added, columns], side by side."""
         found, shape = [], (len(lot.lot.batches), lot.lot.added)
         for k, (roles, part) in enumerate(zip(self.roles, self.parts.values(), strict=True)):
             due, tag = words(*shape, part.shape[1]), self._dealt_tag(lot.number, k)
@@ -289,13 +289,13 @@ class Verbs:
         of_version(self.asker, veil, self.versions[self.net.me])
 
     def next_tag(self, *, measuring: bool = False) -> int:
-        """A tag for a sum that has not been used yet; all parties count alike."""
+        """Return a tag for a sum that has not been used yet; all parties count alike."""
         topic, name = (Topic.EVALUATE, "measured") if measuring else (Topic.BLIND, "asked")
         self._counts[name] += 1
         return tag_of(topic, self._counts[name] - 1)
 
     def _side_tag(self) -> int:
-        """A tag for a message that comes with no sum."""
+        """Return a tag for a message that comes with no sum."""
         self._counts["side"] += 1
         return tag_of(Topic.BLIND, _SIDE + self._counts["side"])
 

@@ -60,7 +60,7 @@ def check_hidden(job: Job, estimator: str, facts: Facts, pace: Pace) -> None:
 
 
 def blind_notes(plan: Plan[Any]) -> list[str]:
-    """What a blind run gives away, in words."""
+    """Return what a blind run gives away, in words."""
     if plan.blind is None:
         return []
     told = (

@@ -20,7 +20,7 @@ class Scale:
 
     @staticmethod
     def of(form: SharedForm, l2: float, rate: float) -> Scale:
-        """The bits for steps of `rate`, the step over the rows of a batch."""
+        """Return the bits for steps of `rate`, the step over the rows of a batch."""
         small = math.log2(rate)
         if form == "division":
             return Scale(min(24, max(16, 12 - math.floor(small))), 0, 10 - math.floor(small))

@@ -54,7 +54,7 @@ class BlindTuner:
         desk.steps.smoothness = Smoothness(mean=mean, worst_row=max(worst + penalty, mean))
 
     async def _bent(self, first: bool) -> Floats:
-        """The curvature of the loss at every sampled row, at the label holder."""
+        """Return the curvature of the loss at every sampled row, at the label holder."""
         training, desk = self.training, self.training.desk
         vectors = training.whole
         lot = await training.verbs.open("train", [self.sample], scored=vectors.stop, added=0)
@@ -67,7 +67,7 @@ class BlindTuner:
         return desk.holder.curvature(z, self.sample)
 
     async def _iterate(self, root: Floats, lengths: Lengths) -> float:
-        """One iteration; returns the Rayleigh quotient, at the label holder."""
+        """Return one iteration; returns the Rayleigh quotient, at the label holder."""
         training, desk, n = self.training, self.training.desk, len(self.sample)
         slot, words, sent = None, None, root * self.v
         if desk is not None:
@@ -89,7 +89,7 @@ class BlindTuner:
         return value / n
 
     def _own(self, c: Floats) -> Floats:
-        """The own block's part of X X'c."""
+        """Return the own block's part of X X'c."""
         rows = rows_of(self.training.context.train.X, self.sample)
         n = len(self.sample)
         return rows.scores(0, n, rows.gradient(0, n, c))

@@ -99,21 +99,21 @@ class BlindTraining:
     # -- the columns ----------------------------------------------------------------------------------
 
     def _secret_turn(self) -> columns.Turn | None:
-        """An owner's secret rotation."""
+        """Return an owner's secret rotation."""
         context, blind = self.context, self.context.plan.blind
         if blind is None or context.me not in blind.dealers:
             return None
         return columns.Turn.secret(context.train.width, self.key)
 
     def _tables(self) -> dict[str, Matrix]:
-        """An owner's columns by table."""
+        """Return an owner's columns by table."""
         if self.turn is None:
             return {}
         test = self.context.test
         return {"train": self.context.train.X} | ({"test": test.X} if test is not None else {})
 
     def _fixed(self) -> dict[str, Columns]:
-        """An owner's columns by table, turned and rounded."""
+        """Return an owner's columns by table, turned and rounded."""
         if self.turn is None:
             return {}
         return {name: columns.fixed(X, self.turn, self.lengths.bits) for name, X in self._tables().items()}
@@ -123,7 +123,8 @@ class BlindTraining:
         return {"train": self.schedule.rows} | ({"test": test.rows} if test is not None else {})
 
     async def _lengths(self) -> Lengths:
-        """How long all owners' rows are, at the label holder; at everybody how finely they are written."""
+        """Return how long all owners' rows are, at the label holder; at everybody how finely they are
+        written."""
         tag = self.verbs.next_tag()
         found = {table: columns.lengths(X) for table, X in self._tables().items()}
         worst = max((float(each[0]) for each in found.values()), default=0.0)
@@ -262,7 +263,7 @@ class BlindTraining:
         self.lasts = await self._told(lasting(shrink, rounds), 2 * self.done + 1)
 
     async def _told(self, number: int, about: int, due: Array = ONE) -> int:
-        """A number of the label holder's, at everybody."""
+        """Return a number of the label holder's, at everybody."""
         tag, net = tag_of(Topic.PAUSE, about), self.context.net
         if self.desk is None:
             told = await net.recv(Announce, self.context.evaluator, tag, values=due)
@@ -301,7 +302,7 @@ class BlindTraining:
     # -- the end ----------------------------------------------------------------------------------------
 
     async def outcome(self) -> Outcome:
-        """What this party returns: its weights, or its part of them, as the plan lets it know them."""
+        """Return what this party returns: its weights, or its part of them, as the plan lets it know them."""
         return Outcome(
             weights=await self._weights(),
             step=self.desk.steps.rate() if self.desk is not None else 0.0,

@@ -20,7 +20,7 @@ SMALLEST = 0.25  # alpha before all coefficients are sent anew
 
 
 def lasting(shrink: float, rounds: int) -> int:
-    """Rounds after which alpha is so small that all coefficients are sent anew: a power of two.
+    """Return rounds after which alpha is so small that all coefficients are sent anew: a power of two.
 
     Every round takes this part of it. In a run of so many rounds without a penalty it is never.
 
@@ -43,7 +43,8 @@ class Room:
     schedule: Schedule
 
     def column_bits(self, lengths: Lengths) -> int:
-        """How finely owners write their columns: as lengths of rows let them, whatever size a step has.
+        """Return how finely owners write their columns: as lengths of rows let them, whatever size a step
+        has.
 
         Rounding columns moves a score by about 2^-bits |w|, and |w| is about what an epoch's steps add to it.
         Rounding coefficients moves it by those of all epochs, each as often up as down, and less than that as
@@ -60,14 +61,15 @@ class Room:
         )
 
     def of_an_epoch(self, lengths: Lengths, usual: float, rate: float) -> float:
-        """The length that steps of this rate may add to p until an epoch ends, for thetas of this size."""
+        """Return the length that steps of this rate may add to p until an epoch ends, for thetas of this
+        size."""
         rounds = self.schedule.per_epoch
         shrinks = rate * self.plan.objective.l2
         shrunk = (1 - shrinks) ** min(rounds, lasting(shrinks, rounds))  # alpha, by which steps are divided
         return self._growth(lengths, usual, rate) / shrunk
 
     def _growth(self, lengths: Lengths, usual: float, rate: float) -> float:
-        """Some times the length that the steps of an epoch usually add to p, for thetas of this size.
+        """Return some times the length that the steps of an epoch usually add to p, for thetas of this size.
 
         Batches add to |p|^2 (`fixed_point`) their own squares, and by where they point less than
         2 rate theta^2: so it is for the squared loss, and nearly so for others.

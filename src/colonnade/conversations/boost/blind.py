@@ -51,7 +51,8 @@ _EXPONENT, _NORMAL = np.uint64(3 << 61), np.uint64(1 << 61)  # the upper bits of
 
 
 def order_of(words: Words) -> Rows:
-    """An order of as many rows as there are random words, which are used up: all orders are equally likely.
+    """Return an order of as many rows as there are random words, which are used up: all orders are equally
+    likely.
 
     Sorting words whose low bits are the rows' numbers is faster than to sort with numbers beside, and as
     floating-point numbers, all of them normal and within 2, they are sorted faster than as words. At least 42
@@ -71,17 +72,17 @@ def order_of(words: Words) -> Rows:
 
 @lru_cache(maxsize=2)
 def _numbered(rows: int) -> Words:
-    """The numbers of rows as words to be sorted."""
+    """Return the numbers of rows as words to be sorted."""
     return np.arange(rows, dtype=np.uint64) | _NORMAL
 
 
 def told(order: Rows) -> Numbers:
-    """An order as the dealer tells it: of few rows only."""
+    """Return an order as the dealer tells it: of few rows only."""
     return order.astype(np.uint16) if len(order) <= TOLD else NOTHING
 
 
 def tag_for_column(tree: int, column: int) -> int:
-    """The tag of a column's words in a tree."""
+    """Return the tag of a column's words in a tree."""
     return tag_of(Topic.TRAIN, tree << 16 | column)
 
 
@@ -144,7 +145,7 @@ class BlindTeller:
         self._ways = Ways(spots, self.own.chosen.grid.width)
 
     def _order(self, dealt: Shuffled, rows: int, *, check: bool) -> Rows:
-        """The order of a column: drawn or, of few rows, told by the dealer.
+        """Return the order of a column: drawn or, of few rows, told by the dealer.
 
         A dealer that tells another order than that of its stream could tell one that the label holder knows.
         So one column of every tree, chosen by chance, is drawn, too.
@@ -205,7 +206,7 @@ class BlindReader:
         return sums
 
     def _hide(self) -> Iterator[Words]:
-        """The words s_j, column by column: many rows have no room for all of them."""
+        """Return the words s_j, column by column: many rows have no room for all of them."""
         stream = self.streams.shared(self.roles.dealer, BINS, self.roles)
         return (
             stream.words(tag_for_column(self.tree, column), self.rows) for column in range(len(self.bins))
@@ -216,7 +217,7 @@ class BlindReader:
             self.ways.divide(level, pairs_of(frontier))
 
     def _codes(self, spots: Numbers) -> list[Numbers]:
-        """The bins of all rows in every column's order; checked."""
+        """Return the bins of all rows in every column's order; checked."""
         if spots.dtype != np.uint8 or spots.shape != (len(self.bins) * self.rows,):
             raise MalformedMessage(f"{self.roles.owner} sent {spots.shape} bins")
         codes = list(spots.reshape(len(self.bins), -1)) if len(self.bins) else []
@@ -226,7 +227,7 @@ class BlindReader:
         return codes
 
     def _bits(self, spots: Numbers) -> Numbers:
-        """The sides of all rows in every column's order, as bits; checked."""
+        """Return the sides of all rows in every column's order, as bits; checked."""
         width = -(-self.rows // 8)
         if spots.dtype != np.uint8 or spots.shape != (len(self.bins) * width,):
             raise MalformedMessage(f"{self.roles.owner} sent {spots.shape} bytes of sides")
@@ -234,7 +235,7 @@ class BlindReader:
 
 
 def pairs_of(frontier: Frontier) -> Pairs:
-    """The siblings of a frontier that was divided."""
+    """Return the siblings of a frontier that was divided."""
     if frontier.pairs is None:
         raise RuntimeError("a frontier that was divided has pairs")
     return frontier.pairs

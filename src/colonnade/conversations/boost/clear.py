@@ -29,11 +29,12 @@ class Reader(Protocol):
         ...
 
     def gradients(self, tree: int, words: Words, bins: Counts) -> Numbers:
-        """What the owner is sent for a tree, from the words of its rows; `bins` are those of its columns."""
+        """Return what the owner is sent for a tree, from the words of its rows; `bins` are those of its
+        columns."""
         ...
 
     def sums(self, message: Histograms) -> Words:
-        """The sums that the owner's answer stands for."""
+        """Return the sums that the owner's answer stands for."""
         ...
 
     def divided(self, level: Level, frontier: Frontier) -> None:
@@ -49,11 +50,11 @@ class Teller(Protocol):
         ...
 
     def sums(self, frontier: Frontier) -> Words:
-        """The histograms that the frontier asks for, [slots, bins]."""
+        """Return the histograms that the frontier asks for, [slots, bins]."""
         ...
 
     def spots(self) -> Numbers:
-        """What the label holder must know beside the sums of this level."""
+        """Return what the label holder must know beside the sums of this level."""
         ...
 
     def divided(self, level: Level, rows: Rows, left: Flags, frontier: Frontier) -> None:

@@ -144,7 +144,7 @@ class Owner:
                 self.teller.divided(level, rows, left, frontier)
 
     async def _sides(self, tag: int, level: Level, frontier: Frontier, turn: tuple[int, ...]) -> Flags:
-        """The side of every row; tells those of the own splits to whoever grows the tree further."""
+        """Return the side of every row; tells those of the own splits to whoever grows the tree further."""
         net, me = self.context.net, self.own.party
         sides: list[tuple[int, Flags]] = []
         if (level.party == me).any():

@@ -136,7 +136,7 @@ class Holder:
         return deals
 
     def _reader(self, owner: str) -> Reader:
-        """This party's end of what passes between it and an owner."""
+        """Return this party's end of what passes between it and an owner."""
         blind = self.context.plan.blind
         if blind is None:
             return ClearReader()
@@ -145,7 +145,7 @@ class Holder:
         return BlindReader(Roles(self.context.me, owner, blind.dealers[owner]), self.context.streams)
 
     def _turn(self, number: int) -> set[int]:
-        """The parties that a tree may use: all or, where they take turns, one."""
+        """Return the parties that a tree may use: all or, where they take turns, one."""
         holders = [party for party, grid in enumerate(self.grids) if grid.columns]
         settings = self.context.plan.settings
         if settings.additive and settings.trees.turns == "round":
@@ -153,18 +153,19 @@ class Holder:
         return set(holders)
 
     def _goes_on(self, level: Level, turn: set[int], growth: Growth) -> set[int]:
-        """The parties that hear of this level: where a tree uses one party's columns, that of its root."""
+        """Return the parties that hear of this level: where a tree uses one party's columns, that of its
+        root."""
         if not self.context.plan.settings.additive or len(turn) == 1 or not level.split.any():
             return turn
         growth.allowed = int(level.party[0])
         return {growth.allowed}
 
     def _others(self, turn: set[int]) -> list[tuple[int, str]]:
-        """The places and names of these parties, but for this one."""
+        """Return the places and names of these parties, but for this one."""
         return [(party, self.parties[party]) for party in sorted(turn - {self.me})]
 
     async def _sums(self, tag: int, turn: set[int], words: Words, growth: Growth) -> Words:
-        """The sums of every slot over all parties' bins, in the order of parties."""
+        """Return the sums of every slot over all parties' bins, in the order of parties."""
         net, frontier, found = self.context.net, growth.frontier, {}
         if self.me in turn:
             await self.context.charge(int(frontier.summed.sum()) * self.own.chosen.grid.columns)
@@ -190,7 +191,7 @@ class Holder:
         return np.concatenate([each for _, each in sorted({**found, **absent}.items())], axis=1)
 
     async def _sides(self, tag: int, level: Level, turn: set[int], frontier: Frontier) -> Flags:
-        """The side of every row; those of the own splits are told to whoever sums on."""
+        """Return the side of every row; those of the own splits are told to whoever sums on."""
         net, sides = self.context.net, []
         if (level.party == self.me).any():
             sides.append((self.me, self.own.left(level, frontier)))

@@ -41,7 +41,7 @@ async def send_long(net: Network, to: str, message: Gradients | Histograms | Sid
 
 
 async def complete(net: Network, sender: str, message: M, count: int) -> M:
-    """The whole of a message whose array has so many numbers, once its first piece is there."""
+    """Return the whole of a message whose array has so many numbers, once its first piece is there."""
     field = LONG[type(message)]
     first: Numbers = getattr(message, field)
     size = PIECE // first.itemsize
@@ -60,11 +60,11 @@ async def complete(net: Network, sender: str, message: M, count: int) -> M:
 async def _rest(
     net: Network, sender: str, message: Gradients | Histograms | Sides | Shuffled, part: int
 ) -> Numbers:
-    """One of the pieces that follow a message."""
+    """Return one of the pieces that follow a message."""
     return (await net.recv(Rest, sender, _rest_tag(message, part), values=PACKED)).values
 
 
 def _rest_tag(message: Gradients | Histograms | Sides | Shuffled, part: int) -> int:
-    """The tag of a piece: no two messages of a run share one."""
+    """Return the tag of a piece: no two messages of a run share one."""
     kind, number = list(LONG).index(type(message)), message.tag & (1 << TOPIC_SHIFT) - 1
     return tag_of(topic_of(message.tag), (number * len(LONG) + kind) << _PARTS | part)

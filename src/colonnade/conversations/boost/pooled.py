@@ -29,7 +29,7 @@ class PooledTrees:
     z: Floats  # of the training rows
 
     def scores(self, tables: Sequence[Matrix]) -> Floats:
-        """The scores of rows, [rows, classes], from every party's columns."""
+        """Return the scores of rows, [rows, classes], from every party's columns."""
         left = {party: own.left(X) for party, (own, X) in enumerate(zip(self.splits, tables, strict=True))}
         return self.forest.scores(left, int(tables[0].shape[0]))
 
@@ -73,7 +73,7 @@ def _grow(
 
 
 def pooled(plan: Plan[BoostSettings], columns: AllColumns) -> Pooled:
-    """The loss and metrics of the trees on pooled columns."""
+    """Return the loss and metrics of the trees on pooled columns."""
     y = columns.train[columns.label_holder].labels
     if y is None:
         raise RuntimeError(f"{columns.label_holder} holds no label")

@@ -98,7 +98,7 @@ class TreeShares:
         return SplitsScorer(splits, holding.X, plan.evaluator, plan.objective.classes)
 
     def together(self, holdings: Mapping[str, Holding]) -> Floats:
-        """The scores of all rows, where one process holds all shares."""
+        """Return the scores of all rows, where one process holds all shares."""
         plan: Plan[BoostSettings] = next(iter(holdings.values())).plan
         if plan.settings.additive:
             total: Floats = np.sum([_part(held) for held in holdings.values()], axis=0)
@@ -112,7 +112,8 @@ class TreeShares:
 
 
 def _part(holding: Holding) -> Floats:
-    """This party's part of every score: what its own trees give; the label holder also adds the base."""
+    """Return this party's part of every score: what its own trees give; the label holder also adds the
+    base."""
     plan: Plan[BoostSettings] = holding.plan
     party, first = plan.parties.index(holding.me), holding.me == plan.evaluator
     forest = Forest.from_arrays(holding.arrays).part_of(party, first=first)
@@ -121,5 +122,5 @@ def _part(holding: Holding) -> Floats:
 
 
 def _shaped(plan: Plan[BoostSettings], z: Floats) -> Floats:
-    """Scores as losses have them."""
+    """Return scores as losses have them."""
     return z if plan.objective.classes else z[:, 0]

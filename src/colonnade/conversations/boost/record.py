@@ -42,7 +42,7 @@ def check(job: Job, preset: Preset) -> None:
 
 
 def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> BoostSettings:
-    """The settings of boosted trees: what the job says."""
+    """Return the settings of boosted trees: what the job says."""
     return BoostSettings(trees=job.trees, additive=preset.additive)
 
 
@@ -54,7 +54,7 @@ def pooled(plan: Plan[BoostSettings], columns: AllColumns) -> Pooled:
 
 
 def notes(plan: Plan[BoostSettings]) -> list[str]:
-    """What a run gives away, in words."""
+    """Return what a run gives away, in words."""
     found = [
         "gradients are sent to every owner of columns: their sign gives away the label of its row",
         "owners of columns learn which rows share a node of a tree",
@@ -69,12 +69,12 @@ def notes(plan: Plan[BoostSettings]) -> list[str]:
 
 
 def leaks(privacy: PrivacyTerms) -> tuple[Leak, ...]:
-    """What a run gives away, as parties' policies name it."""
+    """Return what a run gives away, as parties' policies name it."""
     return ("labels", "nodes") if privacy.mechanism == "none" else ("nodes",)
 
 
 def space(job: Job, preset: Preset) -> Space:
-    """How large trees are, how fast they learn, and what holds them back."""
+    """Return how large trees are, how fast they learn, and what holds them back."""
     return {
         "trees.max_depth": [3, 4, 6, 8],
         "trees.learning_rate": {"low": 0.02, "high": 0.3, "log": True},

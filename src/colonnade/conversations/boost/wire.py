@@ -41,7 +41,7 @@ GROWN: dict[str, Due] = {
 
 
 def divided(open_: int, parties: int) -> dict[str, Due]:
-    """What the fields of a `Divide` must be, where so many nodes are open."""
+    """Return what the fields of a `Divide` must be, where so many nodes are open."""
     return {
         "party": whole(open_, low=LEAF, high=parties - 1, dtype="int32"),
         "column": whole(open_, dtype="int32"),
@@ -52,12 +52,12 @@ def divided(open_: int, parties: int) -> dict[str, Due]:
 
 
 def tag_for(tree: int, level: int = 0) -> int:
-    """The tag of a level of a tree."""
+    """Return the tag of a level of a tree."""
     return tag_of(Topic.TRAIN, tree << 8 | level)
 
 
 def words_of(message: Gradients, sampled: Flags) -> Words:
-    """The words of all rows from those of the rows that a tree learns from; 0 for the others."""
+    """Return the words of all rows from those of the rows that a tree learns from; 0 for the others."""
     if message.words.dtype != np.uint32 or message.words.shape != (int(sampled.sum()),):
         raise MalformedMessage(f"gradients of shape {message.words.shape} for {int(sampled.sum())} rows")
     if len(message.words) == len(sampled):
@@ -68,7 +68,7 @@ def words_of(message: Gradients, sampled: Flags) -> Words:
 
 
 def grid_of(message: Bins, party: str) -> Grid:
-    """The bins of a party's columns."""
+    """Return the bins of a party's columns."""
     ordered, gaps = message.ordered.astype(np.int64), message.gaps.astype(bool)
     if ordered.shape != gaps.shape or ordered.ndim != 1 or (ordered < 1).any() or (ordered > 255).any():
         raise ProtocolError(f"{party} says that its columns have {message.ordered} bins")
@@ -90,7 +90,7 @@ def check_constraints(rules: Trees, grids: Sequence[Grid]) -> None:
 
 
 def level_of(message: Divide, frontier: Frontier) -> Level:
-    """What becomes of the open nodes, as the label holder said it to this party."""
+    """Return what becomes of the open nodes, as the label holder said it to this party."""
     party = message.party.astype(np.int64)
     fields = message.column, message.bin, message.gaps_left
     if party.shape != (frontier.open,) or any(part.shape != party.shape for part in fields):
@@ -102,7 +102,7 @@ def level_of(message: Divide, frontier: Frontier) -> Level:
 
 
 def divide_for(party: int, level: Level, tag: int) -> Divide:
-    """The message to one party: who splits which node, and how only of its own."""
+    """Return the message to one party: who splits which node, and how only of its own."""
     mine = level.party == party
     return Divide(
         tag,
@@ -120,21 +120,21 @@ def bits_of(flags: Flags) -> Numbers:
 
 
 def flags_of(bits: Numbers, count: int) -> Flags:
-    """So many flags that `bits_of` packed."""
+    """Return so many flags that `bits_of` packed."""
     if bits.dtype != np.uint8 or bits.shape != (-(-count // 8),):
         raise MalformedMessage(f"{bits.shape} bytes of sides for {count} rows")
     return np.unpackbits(bits, count=count).view(np.bool_)
 
 
 def grown_of(forest: Forest) -> Grown:
-    """The message that tells a party its own trees."""
+    """Return the message that tells a party its own trees."""
     stored = forest.arrays()
     names = ("nodes", "kind", "split", "left", "right", "value")
     return Grown(**{name: stored[f"tree.{name}"] for name in names})
 
 
 def forest_of(message: Grown, party: int, classes: int, splits: int) -> Forest:
-    """A party's own trees, as it was told; what splits gained is not."""
+    """Return a party's own trees, as it was told; what splits gained is not."""
     count, nodes = int(message.nodes.sum()), (message.split, message.left, message.right, message.value)
     whole = all(part.dtype == np.int64 for part in (message.nodes, message.kind, *nodes[:3]))
     if not whole or message.value.dtype != np.float64 or any(part.shape != (count,) for part in nodes):
@@ -160,7 +160,7 @@ def forest_of(message: Grown, party: int, classes: int, splits: int) -> Forest:
 
 
 def _are_trees(message: Grown) -> bool:
-    """Whether every split has two children, later in the same tree, so that following them ends."""
+    """Return whether every split has two children, later in the same tree, so that following them ends."""
     if message.kind.shape != message.nodes.shape or message.nodes.min(initial=1) < 1:
         return False
     size = np.repeat(message.nodes, message.nodes)
@@ -181,12 +181,12 @@ async def send_outcomes(
 
 
 def _packed(splits: Splits, X: Matrix) -> Numbers:
-    """A bit for every split and row: whether the row goes left."""
+    """Return a bit for every split and row: whether the row goes left."""
     return bits_of(splits.left(X).ravel())
 
 
 async def receive_outcomes(net: Network, sender: str, tag: int, splits: int, rows: int) -> Flags:
-    """What `send_outcomes` tells, [splits, rows]."""
+    """Return what `send_outcomes` tells, [splits, rows]."""
     found = np.empty((splits, rows), dtype=bool)
     for part, some in enumerate(_stretches(splits, rows)):
         count = some.stop - some.start
@@ -202,6 +202,6 @@ def _stretches(splits: int, rows: int) -> list[slice]:
 
 
 def _part_tag(tag: int, part: int) -> int:
-    """The tag of one stretch; it has the topic of `tag`."""
+    """Return the tag of one stretch; it has the topic of `tag`."""
     number = tag & (1 << TOPIC_SHIFT) - 1
     return tag_of(topic_of(tag), number << 16 | part)

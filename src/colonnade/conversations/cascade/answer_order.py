@@ -39,13 +39,13 @@ class Inbox:
         self._uploads.put_nowait((self._net.me, message))
 
     async def reply(self, tag: int) -> Reply:
-        """The answer to a question of the server's own client."""
+        """Return the answer to a question of the server's own client."""
         reply = await self._awaited(tag)
         del self._own[tag]
         return reply
 
     def _awaited(self, tag: int) -> asyncio.Future[Reply]:
-        """The answer to come to a question of the server's own client."""
+        """Return the answer to come to a question of the server's own client."""
         if tag not in self._own:
             self._own[tag] = asyncio.get_running_loop().create_future()
         return self._own[tag]
@@ -59,7 +59,7 @@ class Inbox:
             await self._net.send(client, reply)
 
     async def next(self) -> Asked:
-        """The next upload, in the order of arrival."""
+        """Return the next upload, in the order of arrival."""
         return await self._uploads.get()
 
     async def collect(self) -> None:
@@ -134,7 +134,8 @@ class Waves:
         self.state.waiting = wave + self.state.waiting
 
     def in_turn(self, client: str) -> bool:
-        """Whether a client may be answered now; the server's own may not be ahead of the quickest other.
+        """Return whether a client may be answered now; the server's own may not be ahead of the quickest
+        other.
 
         No network slows it down, so it would run away.
         """
@@ -143,7 +144,7 @@ class Waves:
         return client != self.me or turns[client] <= max(others, default=self.total)
 
     def timely(self) -> bool:
-        """Whether no client was silent for too long; those whose uploads wait here are not silent."""
+        """Return whether no client was silent for too long; those whose uploads wait here are not silent."""
         state, asking = self.state, {client for client, _ in self.state.waiting}
         silent = [state.answered - at for client, at in state.heard.items() if client not in asking]
         return max(silent, default=0) < self.silence

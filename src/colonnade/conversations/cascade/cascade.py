@@ -124,7 +124,7 @@ async def take_part(context: CascadeContext) -> Outcome:
 
 
 def own_client(context: CascadeContext, line: Inbox | RemoteServer) -> Client:
-    """This party's client, with its model at its first parameters and no step yet."""
+    """Return this party's client, with its model at its first parameters and no step yet."""
     specs = context.plan.settings.model
     spec = specs.of(context.me)
     model = context.models.own or party_model(spec, context.train.width, specs.device)
@@ -145,7 +145,7 @@ def own_client(context: CascadeContext, line: Inbox | RemoteServer) -> Client:
 def make_server(
     context: CascadeContext, inbox: Inbox, latest: LatestOutputs, steps: Steps, client: Client | None
 ) -> Server:
-    """The server, with F0 at its first parameters."""
+    """Return the server, with F0 at its first parameters."""
     settings, clients, rows = context.plan.settings, tuple(latest.outputs), context.train.rows
     head = own_head(context, [out.shape[1] for out in latest.outputs.values()])
     optimizer = chosen_optimizer(settings)
@@ -190,7 +190,7 @@ def own_head(context: CascadeContext, widths: Sequence[int]) -> Head:
 
 
 def own_unit(context: CascadeContext) -> Unit:
-    """The unit of F0; at the server."""
+    """Return the unit of F0; at the server."""
     given = context.models.head is not None
     return unit_of(context.plan, context.label_holder.labels, given=given)
 
@@ -205,7 +205,7 @@ async def tell_unit(context: CascadeContext, *, clients: int) -> Unit:
 
 
 async def hear_unit(context: CascadeContext) -> Unit:
-    """What the server says of it; at a client."""
+    """Return what the server says of it; at a client."""
     if not applies(context.plan):
         return NO_UNIT
     said = await context.net.recv(Announce, context.evaluator, tag_of(Topic.TUNE, 2), values=floats(2))
@@ -255,7 +255,7 @@ async def first_outputs(context: CascadeContext, client: Client | None) -> Lates
 
 
 def decaying(context: CascadeContext, base: float, total: int) -> Callable[[int], float]:
-    """The step as a function of the answers given so far, out of a total."""
+    """Return the step as a function of the answers given so far, out of a total."""
     if context.plan.settings.decay == "none":
         return lambda answered: base
     return lambda answered: base * max(0.0, 1 - answered / total)

@@ -39,14 +39,15 @@ CascadeContext = Context[CascadeSettings]
 
 
 def smoothing_of(context: CascadeContext) -> Smoothing:
-    """The random directions that questions go along."""
+    """Return the random directions that questions go along."""
     asked = context.plan.settings.questions
     kind = "gaussian" if asked.smoothing == "coordinate" else asked.smoothing
     return Smoothing(kind, asked.directions, asked.mu, asked.two_sided)
 
 
 def deltas_of(context: CascadeContext, unit: float = 1.0) -> Deltas:
-    """How outputs are moved where the server replies with differences of the loss; `mu` counts in `unit`.
+    """Return how outputs are moved where the server replies with differences of the loss; `mu` counts in
+    `unit`.
 
     The server alone moves them: a client needs no more than the directions.
     """
@@ -58,7 +59,7 @@ def deltas_of(context: CascadeContext, unit: float = 1.0) -> Deltas:
 
 
 def label_unit(context: CascadeContext) -> float:
-    """What outputs are large or small beside: the deviation of labels that are numbers; or else 1.
+    """Return what outputs are large or small beside: the deviation of labels that are numbers; or else 1.
 
     Beside prices a probe of 0.001 is lost in the rounding of outputs, and beside rates it is a leap. Where F0
     has a unit outputs have none.
@@ -69,7 +70,7 @@ def label_unit(context: CascadeContext) -> float:
 
 
 def codec_of(context: CascadeContext) -> Codec:
-    """How arrays are packed: alike at every party, but each rounds with its own generator."""
+    """Return how arrays are packed: alike at every party, but each rounds with its own generator."""
     packing, rng = context.plan.settings.packing, context.rng(ROUNDING)
     backward, late, changes = packing.backward_bits, packing.backward_top, None
     # values are compared with each other, at a distance of mu: single precision would blur that
@@ -88,12 +89,12 @@ def codec_of(context: CascadeContext) -> Codec:
 
 
 def seed_of(context: CascadeContext, client: str) -> Seed:
-    """The seed of the directions of a client's questions, known to it and to the server."""
+    """Return the seed of the directions of a client's questions, known to it and to the server."""
     return (context.plan.seed, context.net.parties.index(client), SHARED_DIRECTIONS)
 
 
 def asking_of(context: CascadeContext, model: Model, unit: Unit = NO_UNIT) -> Asking:
-    """The client's half of the plan's kind of replies, for a model whose outputs are in a unit."""
+    """Return the client's half of the plan's kind of replies, for a model whose outputs are in a unit."""
     reply, free = context.plan.settings.reply, free_parameters(model, context.train.free)
     penalty = unit.penalty(Penalty(context.regularizer, context.plan.objective.l2, free=free))
     if reply != "values":
@@ -109,7 +110,7 @@ def asking_of(context: CascadeContext, model: Model, unit: Unit = NO_UNIT) -> As
 def replying_of(
     context: CascadeContext, head: Head, noisy: Answering | None, codec: Codec, latest: LatestOutputs
 ) -> Replying:
-    """What the server replies, packed; `noisy` answers where replies are private."""
+    """Return what the server replies, packed; `noisy` answers where replies are private."""
     if context.plan.settings.reply == "embeddings":
         _differentiable_head(context, head)
         return Everything(head, codec, tuple(latest.outputs))
@@ -126,7 +127,7 @@ def _differentiable_head(context: CascadeContext, head: Head) -> None:
 
 
 def _answering(context: CascadeContext, head: Head) -> Answering:
-    """The server's half of the plan's kind of replies."""
+    """Return the server's half of the plan's kind of replies."""
     match context.plan.settings.reply:
         case "gradient" | "embeddings":
             _differentiable_head(context, head)
@@ -138,7 +139,7 @@ def _answering(context: CascadeContext, head: Head) -> Answering:
 
 
 def own_step_of(context: CascadeContext, head: Head, *, measured: bool) -> OwnStep | None:
-    """How F0 learns; None if it has no parameters. `measured`: its step is found anew every time."""
+    """Return how F0 learns; None if it has no parameters. `measured`: its step is found anew every time."""
     if not head.w.size:
         return None
     if context.plan.settings.reply != "values" or context.plan.settings.server == "first":

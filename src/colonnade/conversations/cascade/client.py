@@ -61,11 +61,12 @@ class Codec:
     late: TopK | None = None  # if given, replies hold only the largest numbers; the others come later
 
     def uplink(self, there: Numbers) -> Sending:
-        """What packs a client's uploads; `there` are its outputs of all rows as the server has them."""
+        """Return what packs a client's uploads; `there` are its outputs of all rows as the server has
+        them."""
         return Each(self.up) if self.changes is None else Changes(self.changes, there.copy())
 
     def downlink(self, there: Numbers) -> Sending:
-        """What packs the replies to a client; `there` are its outputs of all rows."""
+        """Return what packs the replies to a client; `there` are its outputs of all rows."""
         return Each(self.down) if self.late is None else Late(self.late, np.zeros_like(there))
 
 
@@ -195,15 +196,16 @@ class Client:
         return query
 
     def final(self) -> Numbers:
-        """The parameters of the model that is kept: a plain sum of all clients' outputs is the score."""
+        """Return the parameters of the model that is kept: a plain sum of all clients' outputs is the
+        score."""
         return taken_in(self.model, self.w, self.unit)
 
     def penalty(self) -> float:
-        """The regulariser of the own parameters, times l2."""
+        """Return the regulariser of the own parameters, times l2."""
         return self.asking.penalty.value(self.w)
 
     def outputs(self, table: Table) -> Numbers:
-        """The outputs [rows, outputs] of a table's rows at the present parameters."""
+        """Return the outputs [rows, outputs] of a table's rows at the present parameters."""
         found = outputs_of(self.model, self.w, table.X, self.context.plan.settings.precision)
         self._check(found)
         return found
@@ -235,7 +237,8 @@ class Client:
                     return
 
     async def _asked_to_measure(self, server: str, learning: asyncio.Task[None]) -> list[tuple[str, Measure]]:
-        """What the server asks to measure; once this client has learnt all, only this shows its silence."""
+        """Return what the server asks to measure; once this client has learnt all, only this shows its
+        silence."""
         net, deadline = self.context.measuring.net, self.context.plan.network.deadline_s
         while True:
             try:
@@ -247,12 +250,12 @@ class Client:
                     raise DeadlineExceeded(f"{net.me} {waited}; is it running and reachable?") from None
 
     def all_outputs(self) -> list[Numbers]:
-        """The outputs of the training rows, and of the test rows if there are any."""
+        """Return the outputs of the training rows, and of the test rows if there are any."""
         return [self.outputs(table) for table in (self.context.train, self.context.test) if table]
 
 
 def work(model: Model, X: Matrix) -> int:
-    """How many stored numbers one forward call touches, as the simulated world counts it."""
+    """Return how many stored numbers one forward call touches, as the simulated world counts it."""
     if isinstance(model, Linear) and not isinstance(X, np.ndarray):
         return int(X.nnz) * model.outputs
     return int(X.shape[0]) * max(1, model.parameters)

@@ -18,6 +18,6 @@ def check_size(what: str, values: Numbers, loss: Loss, most: float = MOST) -> No
 
 
 def ran_away(what: str, loss: Loss) -> Diverged:
-    """The error for training that has diverged, with the ways out."""
+    """Return the error for training that has diverged, with the ways out."""
     unit = ", or give the label in a unit in which it is about 1" if loss.task == "regression" else ""
     return Diverged(f"{what}; use a smaller step{unit}")

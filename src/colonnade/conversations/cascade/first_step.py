@@ -58,14 +58,14 @@ class Steps:
 
 
 def chosen_optimizer(settings: CascadeSettings) -> Optimizer:
-    """The plan's optimiser; its state belongs to whoever steps with it."""
+    """Return the plan's optimiser; its state belongs to whoever steps with it."""
     return optimizer_of(settings.optimizer, settings.optimizer_options)
 
 
 async def agree_on_steps(
     context: Context[CascadeSettings], client: Client | None, *, clients: int, unit: Unit = NO_UNIT
 ) -> Steps:
-    """The steps as the job says, or as found here.
+    """Return the steps as the job says, or as found here.
 
     `clients` is their number at the server, 0 elsewhere; the server also knows the unit of the sum.
     """
@@ -98,7 +98,8 @@ async def agree_on_steps(
 
 
 def _caution(context: Context[CascadeSettings]) -> float:
-    """How many times shorter a step is for the delay that the plan assumes: 4 (tau + 1), or 1 without one."""
+    """Return how many times shorter a step is for the delay that the plan assumes: 4 (tau + 1), or 1 without
+    one."""
     settings = context.plan.settings
     if settings.assumed_delay is None:
         return 1.0
@@ -107,7 +108,8 @@ def _caution(context: Context[CascadeSettings]) -> float:
 
 
 def _server_step(settings: CascadeSettings, ready: float | None) -> float | None:
-    """The first step of F0; None where it is measured anew for every step. `ready`: the optimiser's own."""
+    """Return the first step of F0; None where it is measured anew for every step. `ready`: the optimiser's
+    own."""
     if settings.server_step != "auto":
         return float(settings.server_step)
     if ready is not None:
@@ -117,7 +119,7 @@ def _server_step(settings: CascadeSettings, ready: float | None) -> float | None
 
 
 def _along_random(questions: Questions) -> bool:
-    """Whether gradient estimates have the noise of random directions.
+    """Return whether gradient estimates have the noise of random directions.
 
     A random change of all outputs of a batch comes back through the model as a random direction of its
     parameters, so deltas per batch are as noisy as values. Per sample or coordinate little is left of it.
@@ -127,7 +129,7 @@ def _along_random(questions: Questions) -> bool:
 
 
 def curvature(context: Context[CascadeSettings], client: Client) -> tuple[float, float]:
-    """The largest eigenvalue and the trace of this block's part of the Hessian, or bounds of them."""
+    """Return the largest eigenvalue and the trace of this block's part of the Hessian, or bounds of them."""
     rng = context.rng(PROBING)
     rows = rng.permutation(context.train.rows)[:SAMPLE]
     X = context.train.X[rows]

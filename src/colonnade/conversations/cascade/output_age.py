@@ -24,7 +24,7 @@ USUAL = 8  # answers for every client during which one may be silent, where the 
 
 
 def delay_bound(per_pass: int, ahead: int, clients: int, silence: int) -> int:
-    """The most answers that an entry can be old, with so many batches in a pass.
+    """Return the most answers that an entry can be old, with so many batches in a pass.
 
     >>> delay_bound(10, 1, 3, 24), delay_bound(10, 1, 3, 2), delay_bound(10, 2, 3, 24)
     (504, 63, 528)

@@ -38,7 +38,7 @@ class LatestOutputs:
         self.made[client][rows] = now
 
     def read(self, rows: Rows) -> Numbers:
-        """The latest outputs of some rows, all clients side by side."""
+        """Return the latest outputs of some rows, all clients side by side."""
         return np.concatenate([out[rows] for out in self.outputs.values()], axis=1)
 
     def note_ages(self, client: str, rows: Rows, now: int) -> None:
@@ -51,5 +51,5 @@ class LatestOutputs:
             self.ages[: len(counts)] += counts
 
     def delays(self) -> Counter[int]:
-        """How often an entry of each age was used."""
+        """Return how often an entry of each age was used."""
         return Counter({age: int(count) for age, count in enumerate(self.ages) if count})

@@ -17,7 +17,7 @@ TAKEN = 2**20  # numbers of the rows whose outputs are computed at once: enough 
 
 
 def outputs_of(model: Model, w: Numbers, X: Matrix, precision: str) -> Numbers:
-    """The outputs [rows, outputs] of a model, computed a stretch of rows at a time."""
+    """Return the outputs [rows, outputs] of a model, computed a stretch of rows at a time."""
     size = max(1, TAKEN // int(X.shape[1]))
     stretches = range(0, int(X.shape[0]), size)
     parts = [model.forward(w[None], X[start : start + size])[0] for start in stretches]
@@ -55,6 +55,6 @@ def stretches(shape: tuple[int, ...]) -> list[slice]:
 
 
 def _stretch_tag(tag: int, table: int, part: int) -> int:
-    """The tag of one stretch of an array; it has the topic of `tag`."""
+    """Return the tag of one stretch of an array; it has the topic of `tag`."""
     number = tag & (1 << TOPIC_SHIFT) - 1
     return tag_of(topic_of(tag), (number << 1 | table) << 16 | part)

@@ -45,12 +45,12 @@ class Stack:
     penalties: list[Penalty]
 
     def embed(self, blocks: Sequence[Matrix], rows: Rows | slice) -> Numbers:
-        """The outputs of all models for these rows, side by side."""
+        """Return the outputs of all models for these rows, side by side."""
         parts = [m.forward(w[None], X[rows])[0] for m, w, X in zip(self.models, self.w, blocks, strict=True)]
         return np.concatenate(parts, axis=1)
 
     def scores(self, blocks: Sequence[Matrix]) -> Numbers:
-        """The scores of all rows, computed some rows at a time."""
+        """Return the scores of all rows, computed some rows at a time."""
         n = blocks[0].shape[0]
         parts = [
             self.head.scores(self.head.w[None], self.embed(blocks, slice(start, start + CHUNK)))[0]
@@ -59,11 +59,11 @@ class Stack:
         return np.concatenate(parts)
 
     def penalty(self) -> float:
-        """The regulariser of all models below, times l2."""
+        """Return the regulariser of all models below, times l2."""
         return sum(penalty.value(w) for penalty, w in zip(self.penalties, self.w, strict=True))
 
     def metrics(self, blocks: Sequence[Matrix] | None, y: Numbers | None) -> dict[str, float]:
-        """The training loss, and the metrics of the test rows in `blocks` if there are any."""
+        """Return the training loss, and the metrics of the test rows in `blocks` if there are any."""
         loss = float(self.head.loss.value(self.scores(self.blocks), self.y).mean()) + self.penalty()
         found = {"train_loss": loss}
         if blocks is not None and y is not None:
@@ -72,7 +72,8 @@ class Stack:
 
 
 def stack_of(plan: Plan[CascadeSettings], columns: AllColumns) -> Stack:
-    """Every party's model at its initial parameters, which are those of a federation with this seed."""
+    """Return every party's model at its initial parameters, which are those of a federation with this
+    seed."""
     train, specs = columns.train, plan.settings.model
     y = train[columns.label_holder].labels
     if y is None:
@@ -159,7 +160,7 @@ class Adam:
     t: int = field(default=0)
 
     def step(self, w: Numbers, g: Numbers) -> Numbers:
-        """The parameters after a step along the gradient g."""
+        """Return the parameters after a step along the gradient g."""
         self.t += 1
         self.m = 0.9 * self.m + 0.1 * g
         self.v = 0.999 * self.v + 0.001 * g**2
@@ -197,7 +198,7 @@ def by_gradient(stack: Stack) -> Stack:
 
 
 def pooled(plan: Plan[CascadeSettings], columns: AllColumns) -> Pooled:
-    """The optimum, if all models are linear and summed; else the same models trained in one place.
+    """Return the optimum, if all models are linear and summed; else the same models trained in one place.
 
     They are trained by gradient if every model has one, and by values if not.
     """

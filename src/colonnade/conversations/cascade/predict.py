@@ -86,7 +86,7 @@ class CascadeServer:
 
 
 def widths(plan: Plan[CascadeSettings], server_columns: int) -> dict[str, int]:
-    """How many outputs a row every party with columns has, in the order in which F0 takes them."""
+    """Return how many outputs a row every party with columns has, in the order in which F0 takes them."""
     models, server = plan.settings.model, plan.evaluator
     clients = [party for party in sorted(plan.parties) if party != server or server_columns]
     return {party: models.of(party).width for party in clients}
@@ -126,7 +126,7 @@ class CascadeShares:
 
 
 def _outputs(holding: Holding) -> Numbers:
-    """A party's outputs for its rows, as it would send them."""
+    """Return a party's outputs for its rows, as it would send them."""
     plan: Plan[CascadeSettings] = holding.plan
     specs, precision = plan.settings.model, plan.settings.precision
     own = holding.models.own or restored(
@@ -149,5 +149,5 @@ def _head(holdings: Mapping[str, Holding], widths: Sequence[int]) -> Head:
 
 
 def _device(specs: ModelSpecs) -> Device:
-    """Where a trained network computes: on a GPU if it was trained on one and there is one here."""
+    """Return where a trained network computes: on a GPU if it was trained on one and there is one here."""
     return "cpu" if specs.device == "cpu" else "auto"

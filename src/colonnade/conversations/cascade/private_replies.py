@@ -51,11 +51,11 @@ class PrivateReplies:
     count: Callable[[Rows], None] = lambda counted: None  # returns when they are on disk
 
     def labels(self, rows: Rows) -> Numbers:
-        """The labels to make a reply about these rows from."""
+        """Return the labels to make a reply about these rows from."""
         return self.holder[rows] if self.posterior is None else self.posterior(rows)
 
     def affords(self, rows: Rows, answers: int) -> bool:
-        """Whether the budget allows so many answers about these rows."""
+        """Return whether the budget allows so many answers about these rows."""
         return self.budget.affords(rows, self._releases(answers))
 
     def spend(self, rows: Rows, answers: int) -> None:
@@ -76,7 +76,8 @@ class PrivateReplies:
         self.budget.told_before = int(self.counted.max(initial=0))
 
     def _releases(self, answers: int) -> int:
-        """How many releases of a label a wave of so many answers is: noisy labels are drawn once a wave."""
+        """Return how many releases of a label a wave of so many answers is: noisy labels are drawn once a
+        wave."""
         return answers if self.posterior is None else 1
 
 
@@ -118,7 +119,8 @@ def private_replies(
 
 
 def _counted(gates: Gates, rows: int) -> tuple[Rows, Callable[[Rows], None]]:
-    """How many replies earlier sessions may have given about every row, and how to bring more to disk."""
+    """Return how many replies earlier sessions may have given about every row, and how to bring more to
+    disk."""
     noted = gates.noted(COUNTED)
     counted = np.zeros(rows, dtype=np.int64) if noted is None else np.frombuffer(noted, dtype=np.int64).copy()
     return counted, lambda more: gates.note(COUNTED, more.tobytes())

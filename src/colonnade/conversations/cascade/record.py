@@ -157,20 +157,21 @@ def _check_top(job: Job, preset: Preset) -> None:
 
 
 def _bits(job: Job, preset: Preset) -> tuple[Bits, Bits]:
-    """How many bits a number of a client's outputs has, and of the server's replies."""
+    """Return how many bits a number of a client's outputs has, and of the server's replies."""
     asked = job.cascade
     forward = 32 if asked.forward_top else asked.forward_bits or preset.forward_bits
     return forward, asked.backward_bits or preset.backward_bits
 
 
 def _memory(job: Job, preset: Preset) -> bool:
-    """Whether outputs travel as changes against what the server has of their rows."""
+    """Return whether outputs travel as changes against what the server has of their rows."""
     asked = job.cascade.forward_memory
     return preset.forward_memory if asked is None else asked
 
 
 def usual_batch(job: Job, preset: Preset, rows: int) -> int:
-    """The most rows of a batch, where the job does not say: a pass has about 100 batches, also over few rows.
+    """Return the most rows of a batch, where the job does not say: a pass has about 100 batches, also over
+    few rows.
 
     Steps are what trains a model, and ten passes of one batch each are ten.
     """
@@ -178,7 +179,7 @@ def usual_batch(job: Job, preset: Preset, rows: int) -> int:
 
 
 def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSettings:
-    """The settings of a cascade: what the job says, or what its algorithm does."""
+    """Return the settings of a cascade: what the job says, or what its algorithm does."""
     asked, (forward_bits, backward_bits) = job.cascade, _bits(job, preset)
     coordinate = preset.smoothing == "coordinate"
     clients = sum(columns > 0 for columns in facts.columns.values())
@@ -225,7 +226,7 @@ def pooled(plan: Plan[CascadeSettings], columns: AllColumns) -> Pooled:
 
 
 def notes(plan: Plan[CascadeSettings]) -> list[str]:
-    """What a cascade gives away, in words."""
+    """Return what a cascade gives away, in words."""
     found = ["the server sees every party's outputs for every row in clear"]
     if plan.privacy.mechanism == "none":
         found.append("a client can work out the label of every row from the replies to its own questions")
@@ -243,12 +244,12 @@ def notes(plan: Plan[CascadeSettings]) -> list[str]:
 
 
 def leaks(privacy: PrivacyTerms) -> tuple[Leak, ...]:
-    """What a cascade gives away, as parties' policies name it."""
+    """Return what a cascade gives away, as parties' policies name it."""
     return ("labels", "outputs") if privacy.mechanism == "none" else ("outputs",)
 
 
 def exchange_notes(plan: Plan[CascadeSettings]) -> list[str]:
-    """What C-VFL gives away, in words."""
+    """Return what C-VFL gives away, in words."""
     labels = "label" if plan.privacy.mechanism == "none" else "randomised label"
     return [
         f"every party is sent the {labels} of every training row, and its weight where rows have weights",
@@ -257,12 +258,12 @@ def exchange_notes(plan: Plan[CascadeSettings]) -> list[str]:
 
 
 def exchange_leaks(privacy: PrivacyTerms) -> tuple[Leak, ...]:
-    """What C-VFL gives away, as parties' policies name it."""
+    """Return what C-VFL gives away, as parties' policies name it."""
     return (*leaks(privacy), "embeddings")
 
 
 def intercept(job: Job) -> bool:
-    """Whether a column of ones helps: networks have biases of their own, and so has a linear F0."""
+    """Return whether a column of ones helps: networks have biases of their own, and so has a linear F0."""
     kinds = {job.model.kind, *(model.kind for model in job.model.parties.values())}
     return kinds == {"linear"} and job.model.server.kind == "sum"
 
@@ -271,7 +272,7 @@ HIDDEN = [[32], [128], [128, 32]]
 
 
 def space(job: Job, preset: Preset) -> Space:
-    """The penalty, the batch and the step; the sizes of networks that the job describes."""
+    """Return the penalty, the batch and the step; the sizes of networks that the job describes."""
     found: dict[str, list[Any] | dict[str, Any]] = dict(penalty(job, preset))
     found["train.batch"] = [32, 128, 512]
     if job.cascade.optimizer == "sgd":

@@ -36,11 +36,11 @@ class Replying(Protocol):
         ...
 
     def replies(self, wave: Sequence[Question], rows: Rows, C: Numbers, y: Numbers) -> Iterator[Numbers]:
-        """What to send to every client of a wave about these rows, whose latest outputs are C."""
+        """Return what to send to every client of a wave about these rows, whose latest outputs are C."""
         ...
 
     def evaluations(self, outputs: Numbers) -> int:
-        """How many times F0 is evaluated for every row of a reply to these outputs."""
+        """Return how many times F0 is evaluated for every row of a reply to these outputs."""
         ...
 
 

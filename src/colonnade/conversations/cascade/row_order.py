@@ -26,12 +26,12 @@ class Passes:
         return -(-self.rows // self.batch)
 
     def order(self, number: int) -> Rows:
-        """All rows in the order of a pass."""
+        """Return all rows in the order of a pass."""
         return np.random.default_rng([*self.seed, number]).permutation(self.rows)
 
 
 def passes_of(plan: Plan[CascadeSettings], party: str, rows: int) -> Passes:
-    """The passes of a party: in the synchronous schedule one order for all, otherwise its own."""
+    """Return the passes of a party: in the synchronous schedule one order for all, otherwise its own."""
     own = sorted(plan.parties).index(party) + 1 if plan.pace.schedule == "async" else 0
     return Passes(rows, plan.pace.batch, (plan.seed, own))
 
@@ -47,7 +47,7 @@ class Walk:
         self._order = np.zeros(0, dtype=np.int64)
 
     def batch(self, number: int) -> Rows:
-        """The rows of a client's question with this number."""
+        """Return the rows of a client's question with this number."""
         of, position = divmod(number, self._passes.per_pass)
         if of != self._pass:
             self._pass, self._order = of, self._passes.order(of)

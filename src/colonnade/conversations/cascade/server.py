@@ -83,7 +83,7 @@ class Uploads:
     vectors: int  # how many parameter vectors an upload has outputs for
 
     def rows(self, wave: list[Asked]) -> Rows:
-        """The rows that a wave asks about; refused if its clients ask about different ones."""
+        """Return the rows that a wave asks about; refused if its clients ask about different ones."""
         first, *others = (self.walks[client].batch(upload.tag) for client, upload in wave)
         if not all(np.array_equal(first, rows) for rows in others):
             asked = ", ".join(client for client, _ in wave)
@@ -91,7 +91,8 @@ class Uploads:
         return first
 
     def outputs(self, client: str, upload: Upload, rows: Rows, there: Numbers) -> Numbers:
-        """The outputs [vectors, rows, outputs] of an upload; `there` is the client's array in the table."""
+        """Return the outputs [vectors, rows, outputs] of an upload; `there` is the client's array in the
+        table."""
         expected = (self.vectors, len(rows), there.shape[1])
         with said_by(client):
             if self.codec.changes is not None:
@@ -223,7 +224,8 @@ class Server:
         return self.evaluation.over(loss, self.answered / self.per_epoch)
 
     async def _all_outputs(self, tag: int) -> tuple[float, float, list[list[Numbers]]]:
-        """All clients' penalties and sent bytes, and their outputs of the training and the test rows."""
+        """Return all clients' penalties and sent bytes, and their outputs of the training and the test
+        rows."""
         net, context = self.context.measuring.net, self.context
         tables = [table.rows for table in (context.train, context.test) if table]
         penalty, sent, plain = 0.0, float(context.net.meter.bytes()), Plain(context.plan.settings.precision)

@@ -23,7 +23,7 @@ class Named(Protocol):
         ...
 
     def buffers(self) -> Arrays:
-        """The tensors that are not trained, by name."""
+        """Return the tensors that are not trained, by name."""
         ...
 
     def restore(self, buffers: Arrays) -> None:
@@ -32,7 +32,7 @@ class Named(Protocol):
 
 
 def described(models: GivenModels) -> tuple[dict[str, Layout], Arrays]:
-    """The tensors in every parameter vector, and the arrays that are stored beside the vectors."""
+    """Return the tensors in every parameter vector, and the arrays that are stored beside the vectors."""
     named: list[tuple[str, Named]] = []
     if isinstance(models.own, Named):
         named.append((OWN, models.own))
@@ -43,7 +43,8 @@ def described(models: GivenModels) -> tuple[dict[str, Layout], Arrays]:
 
 
 def restored(model: Model, part: str, arrays: Arrays) -> Model:
-    """The model with what a share stores beside its parameters; ShareError if it takes another number."""
+    """Return the model with what a share stores beside its parameters; ShareError if it takes another
+    number."""
     if isinstance(model, Named):
         prefix = f"{part}."
         beside = {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}

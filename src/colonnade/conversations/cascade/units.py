@@ -33,7 +33,8 @@ class Unit:
     offset: float = 0.0
 
     def penalty(self, penalty: Penalty) -> Penalty:
-        """The penalty of parameters whose outputs are in this unit: as strong as that of the label's own."""
+        """Return the penalty of parameters whose outputs are in this unit: as strong as that of the label's
+        own."""
         return replace(penalty, l2=penalty.l2 * self.size**2)
 
 
@@ -41,7 +42,7 @@ NO_UNIT = Unit()
 
 
 def applies(plan: Plan[CascadeSettings]) -> bool:
-    """Whether F0 has a unit in this run."""
+    """Return whether F0 has a unit in this run."""
     settings, specs = plan.settings, plan.settings.model
     kinds = {specs.of(party).kind for party in plan.parties}
     return (
@@ -54,7 +55,8 @@ def applies(plan: Plan[CascadeSettings]) -> bool:
 
 
 def unit_of(plan: Plan[CascadeSettings], labels: Numbers, *, given: bool = False) -> Unit:
-    """The spread and the mean of the labels, where F0 has a unit; one `given` as an object has none."""
+    """Return the spread and the mean of the labels, where F0 has a unit; one `given` as an object has
+    none."""
     if given or not applies(plan):
         return NO_UNIT
     spread = float(labels.std())
@@ -62,7 +64,8 @@ def unit_of(plan: Plan[CascadeSettings], labels: Numbers, *, given: bool = False
 
 
 def taken_in(model: Model, w: Numbers, unit: Unit) -> Numbers:
-    """The parameters with which a network gives what it gave, times the unit and with the offset added."""
+    """Return the parameters with which a network gives what it gave, times the unit and with the offset
+    added."""
     if unit == NO_UNIT:
         return w
     layout: list[tuple[str, tuple[int, ...]]] = model.layout  # type: ignore[attr-defined]  # all NETWORKS have one

@@ -63,7 +63,7 @@ class Projections:
                 await asyncio.sleep(0)
 
     def _turn(self, number: int) -> int:
-        """The round with which a round's projections may be sent; none is under way across a gate."""
+        """Return the round with which a round's projections may be sent; none is under way across a gate."""
         return number if number >= self._window.gate else number - LOOKAHEAD
 
     async def receive(self) -> None:
@@ -109,7 +109,7 @@ class Projections:
         return values
 
     def _own_place(self) -> int:
-        """This party's place among the owners."""
+        """Return this party's place among the owners."""
         if self.owner is None:
             raise RuntimeError(f"{self._context.me} owns no features")
         return self.owner
@@ -120,7 +120,8 @@ class Projections:
         self._arrived.pop(number, None)
 
     async def _summed(self, number: int, owner: int) -> Floats:
-        """A round's rows projected on an owner's features: the total at the owner, elsewhere the own part."""
+        """Return a round's rows projected on an owner's features: the total at the owner, elsewhere the own
+        part."""
         table, secure = self._context.train, self._context.sum
         bits = self._context.plan.settings.bits
         rows, count = self._layout.rows(number), self._layout.wanted(number, owner)
@@ -138,7 +139,8 @@ class Projections:
         return part
 
     def _tag(self, number: int, owner: int, stretch: int) -> int:
-        """The tag of a stretch of projections; it lies above those of scores, which are numbers of rounds."""
+        """Return the tag of a stretch of projections; it lies above those of scores, which are numbers of
+        rounds."""
         schedule, owners = self._layout.schedule, len(self._layout.owners)
         most = -(-self._layout.features * schedule.largest // STRETCH) + 1
         return tag_of(Topic.TRAIN, schedule.rounds + (number * owners + owner) * most + stretch)

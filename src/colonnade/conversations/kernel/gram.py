@@ -44,7 +44,7 @@ COPIES = 2.5
 
 
 def memory_needed(rows: int) -> float:
-    """How many bytes the active party needs for so many rows."""
+    """Return how many bytes the active party needs for so many rows."""
     return COPIES * 8.0 * rows * rows
 
 
@@ -110,7 +110,7 @@ class Fitted:
     z: Floats  # scores of all rows of training
 
     def scores(self, crossed: Floats, squares: Floats) -> Floats:
-        """Scores of new rows, from their inner products with those of training and with themselves."""
+        """Return scores of new rows, from their inner products with those of training and with themselves."""
         kernel = _gaussian(crossed, squares, self.squares, self.sigma)
         z: Floats = self.machine.decision_function(kernel[:, self.used])
         return z
@@ -154,7 +154,8 @@ def _bandwidth_and_penalty(
 
 
 def _gaussian(gram: Floats, left: Floats, right: Floats, sigma: float) -> Floats:
-    """The Gaussian kernel exp(-(|x|^2 + |x'|^2 - 2 x.x') / (2 sigma^2)); overwrites the inner products."""
+    """Return the Gaussian kernel exp(-(|x|^2 + |x'|^2 - 2 x.x') / (2 sigma^2)); overwrites the inner
+    products."""
     gram *= 2.0
     gram -= left[:, None]
     gram -= right
@@ -163,7 +164,8 @@ def _gaussian(gram: Floats, left: Floats, right: Floats, sigma: float) -> Floats
 
 
 async def _collect(context: Context[GramSettings], A: Matrix, B: Matrix, topic: Topic) -> Floats:
-    """A B' over all columns, summed a stretch of rows at a time; others wait for its word after each."""
+    """Return a B' over all columns, summed a stretch of rows at a time; others wait for its word after
+    each."""
     net, secure = _line(context, topic)
     total = np.empty((int(A.shape[0]), int(B.shape[0])))
     for tag, rows in _stretches(A, B, topic):
@@ -181,7 +183,7 @@ async def _give(context: Context[GramSettings], A: Matrix, B: Matrix, topic: Top
 
 
 def _line(context: Context[GramSettings], topic: Topic) -> tuple[Network, SecureSum]:
-    """The network and the sum for a topic: those for measuring, or those for training."""
+    """Return the network and the sum for a topic: those for measuring, or those for training."""
     if topic == Topic.EVALUATE:
         return context.measuring.net, context.measuring.sum
     return context.net, context.sum
@@ -200,5 +202,5 @@ def _product(A: Matrix, B: Matrix) -> Floats:
 
 
 def _norms(X: Matrix) -> Floats:
-    """This party's part of |x|^2 of every row."""
+    """Return this party's part of |x|^2 of every row."""
     return KERNELS["gaussian"].distance(X)

@@ -311,7 +311,7 @@ class KernelConversation:
         )
 
     def penalty(self) -> float:
-        """The own part of lambda / 2 ||f||^2, in the space that the features so far span.
+        """Return the own part of lambda / 2 ||f||^2, in the space that the features so far span.
 
         Where every round adds features there is nothing to measure: f is not in the kernel's space then.
         """

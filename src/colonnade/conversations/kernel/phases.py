@@ -34,7 +34,7 @@ def pack(angles: Floats, bits: int) -> Words:
 
 
 def unpack(words: Words, shape: tuple[int, ...], bits: int) -> Floats:
-    """The angles in some words, from 0 to a turn.
+    """Return the angles in some words, from 0 to a turn.
 
     >>> angles = np.array([[0.5, -0.5], [7.0, TURN]])
     >>> np.round(unpack(pack(angles, 32) + pack(angles, 32), (2, 2), 32), 6).tolist()

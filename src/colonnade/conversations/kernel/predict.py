@@ -42,7 +42,7 @@ class KernelShare:
     outputs: tuple[int, ...] = ()
 
     def arrays(self) -> dict[str, Floats]:
-        """The share as named arrays, as an .npz file stores them."""
+        """Return the share as named arrays, as an .npz file stores them."""
         stored = {"outputs": np.array(self.outputs, dtype=np.float64)}
         if self.alpha is not None:
             stored["alpha"] = self.alpha
@@ -52,7 +52,7 @@ class KernelShare:
 
     @staticmethod
     def from_arrays(stored: Arrays) -> KernelShare:
-        """A share from the arrays that `arrays` made."""
+        """Return a share from the arrays that `arrays` made."""
         owners = [name.removeprefix("omega.") for name in stored if name.startswith("omega.")]
         features = {owner: RandomFeatures(stored[f"omega.{owner}"], stored[f"b.{owner}"]) for owner in owners}
         return KernelShare(features, stored.get("alpha"), tuple(int(k) for k in stored["outputs"]))
@@ -93,7 +93,7 @@ async def score_share(
 
 
 def _packed(features: RandomFeatures, rows: Matrix) -> Words:
-    """This party's part of the projections of rows, as words."""
+    """Return this party's part of the projections of rows, as words."""
     return pack(features.project(rows), BITS)
 
 
@@ -138,7 +138,7 @@ class KernelShares:
         return KernelScorer(KernelShare.from_arrays(holding.arrays), holding.X)
 
     def together(self, holdings: Mapping[str, Holding]) -> Floats:
-        """The scores of all rows, computed a stretch at a time."""
+        """Return the scores of all rows, computed a stretch at a time."""
         columns = {name: held.X for name, held in holdings.items()}
         held = {name: KernelShare.from_arrays(each.arrays) for name, each in holdings.items()}
         alphas = {name: share.alpha for name, share in held.items() if share.alpha is not None}

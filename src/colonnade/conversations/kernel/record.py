@@ -63,7 +63,7 @@ def check_kernel(job: Job, preset: Preset) -> None:
 
 
 def usual_batch(job: Job, preset: Preset, rows: int) -> int:
-    """The batch where the job names none; without a cap the number of rounds is the number of blocks.
+    """Return the batch where the job names none; without a cap the number of rounds is the number of blocks.
 
     There should be some hundred of them, and their features must fit.
     """
@@ -79,7 +79,8 @@ def kernel_ahead(job: Job, preset: Preset, label_holders: int) -> int:
 
 
 def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings:
-    """The settings of a kernel machine; refuses features whose projections would not fit into memory."""
+    """Return the settings of a kernel machine; refuses features whose projections would not fit into
+    memory."""
     asked, rows = job.kernel, facts.rows
     rounds = -(-rows // pace.batch) * pace.epochs
     features, block = _capped(asked, rows) if preset.capped else _growing(asked, rows, rounds)
@@ -106,26 +107,27 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings
 
 
 def _step(asked: Kernel, preset: Preset) -> Literal["falling", "constant"]:
-    """How steps go: as the job says, else constant as in the paper, or falling where there is a cap."""
+    """Return how steps go: as the job says, else constant as in the paper, or falling where there is a
+    cap."""
     return asked.step or ("falling" if preset.capped else "constant")
 
 
 def _capped(asked: Kernel, rows: int) -> tuple[int, int]:
-    """How many features there are in all, and how many a round adds until then."""
+    """Return how many features there are in all, and how many a round adds until then."""
     affordable = min(FEATURES, max(1, CACHED_VALUES // rows))
     features = affordable if asked.features == "auto" else asked.features
     return features, min(BLOCK if asked.block == "auto" else asked.block, features)
 
 
 def _growing(asked: Kernel, rows: int, rounds: int) -> tuple[int, int]:
-    """The same where every round adds some: as many as can be kept of all of them."""
+    """Return the same where every round adds some: as many as can be kept of all of them."""
     fitting = min(WIDEST, max(1, CACHED_VALUES // (rows * rounds)))
     block = fitting if asked.block == "auto" else asked.block
     return rounds * block, block
 
 
 def choose_gram(job: Job, preset: Preset, facts: Facts, pace: Pace) -> GramSettings:
-    """The settings of pp-svmv; refused where there are not two classes to tell apart."""
+    """Return the settings of pp-svmv; refused where there are not two classes to tell apart."""
     if facts.task != "binary":
         label = "a number" if facts.task == "regression" else f"one of {facts.classes} classes"
         raise JobError(
@@ -145,7 +147,7 @@ def pooled(plan: Plan[KernelSettings], columns: AllColumns) -> Pooled:
 
 
 def pooled_fit(plan: Plan[KernelSettings], X: Matrix, y: Floats) -> DsgFit:
-    """The same machine trained where all columns lie together."""
+    """Return the same machine trained where all columns lie together."""
     from colonnade.baselines.dsg import DsgKernel, fit_dsg
 
     pace, settings = plan.pace, plan.settings
@@ -191,7 +193,7 @@ def pooled_svc(plan: Plan[GramSettings], columns: AllColumns) -> Pooled:
 
 
 def space(job: Job, preset: Preset) -> Space:
-    """The penalty, and how wide the kernel is."""
+    """Return the penalty, and how wide the kernel is."""
     width = "kernel.fraction" if job.kernel.sigma == "median" else "kernel.sigma"
     least = 0.1 if job.kernel.sigma == "median" else job.kernel.sigma / 10
     return {
@@ -201,7 +203,7 @@ def space(job: Job, preset: Preset) -> Space:
 
 
 def notes(plan: Plan[KernelSettings]) -> list[str]:
-    """What a kernel run gives away, in words."""
+    """Return what a kernel run gives away, in words."""
     found = ["the active parties learn how alike two rows are, from projections on their random features"]
     settings = plan.settings
     if settings.chosen_l2 or (settings.sigma == "median" and settings.fraction == "auto"):
@@ -218,7 +220,7 @@ def notes(plan: Plan[KernelSettings]) -> list[str]:
 
 
 def leaks(privacy: PrivacyTerms) -> tuple[Leak, ...]:
-    """What a kernel run gives away, as parties' policies name it."""
+    """Return what a kernel run gives away, as parties' policies name it."""
     return ("similarity",)
 
 

@@ -57,17 +57,17 @@ class FeatureLayout:
         return self.growth * self.block
 
     def width(self, owner: int, before: int | None = None) -> int:
-        """How many features an owner has: in all, or of the rounds before a round."""
+        """Return how many features an owner has: in all, or of the rounds before a round."""
         end = self.growth if before is None else min(before, self.growth)
         return self.block * len(range(owner, end, len(self.owners)))
 
     def place(self, number: int) -> slice:
-        """Where the block of a round lies among its owner's features."""
+        """Return where the block of a round lies among its owner's features."""
         first = number // len(self.owners) * self.block
         return slice(first, first + self.block)
 
     def wanted(self, number: int, owner: int) -> int:
-        """How many features, from the first on, a round's rows must be projected on for an owner.
+        """Return how many features, from the first on, a round's rows must be projected on for an owner.
 
         With a cache a row is projected once, on its first visit, on all features there will be.
         Without one every visit asks again for all features so far, as the paper's Algorithm 2 does.
@@ -77,7 +77,7 @@ class FeatureLayout:
         return self.width(owner, before=number + 1)
 
     def rows(self, number: int) -> Rows:
-        """The rows of a round."""
+        """Return the rows of a round."""
         batch = self.schedule.round(number)
         return _order(self.schedule, batch.epoch)[batch.start : batch.end]
 
@@ -88,7 +88,7 @@ def _order(schedule: Schedule, epoch: int) -> Rows:
 
 
 def layout_of(plan: Plan[KernelSettings], rows: int) -> FeatureLayout:
-    """The layout that a plan asks for."""
+    """Return the layout that a plan asks for."""
     pace, settings = plan.pace, plan.settings
     schedule = Schedule(rows, pace.batch, pace.epochs, plan.seed, plan.label_holders)
     growth = min(settings.features // settings.block, schedule.rounds)
@@ -145,7 +145,7 @@ async def agree(context: Context[KernelSettings]) -> Agreed:
 
 
 def step_of(context: Context[KernelSettings], layout: FeatureLayout, agreed: Agreed, delay: int) -> float:
-    """The step gamma: what the job says, or what the kernel allows."""
+    """Return the step gamma: what the job says, or what the kernel allows."""
     step = context.plan.pace.step
     if step != "auto":
         return float(step)
@@ -183,12 +183,12 @@ def draw_directions(
 
 
 def shared_directions(seed: int, party: int) -> np.random.Generator:
-    """The generator of a party's shared directions; anybody who knows the job can make it."""
+    """Return the generator of a party's shared directions; anybody who knows the job can make it."""
     return np.random.default_rng([seed, SHARED, party])
 
 
 def _private(context: Context[KernelSettings]) -> np.random.Generator:
-    """The generator of what only this party knows."""
+    """Return the generator of what only this party knows."""
     if context.plan.world == "network":
         return np.random.default_rng(secrets.randbits(128))
     # in one process nothing is secret, and a run can be repeated

@@ -45,7 +45,7 @@ async def converse(context: Context[LinearSettings]) -> Outcome:
 
 
 def own_pace(plan: Plan[LinearSettings]) -> bool:
-    """Whether dominators launch rounds each at its own pace; or else they take turns.
+    """Return whether dominators launch rounds each at its own pace; or else they take turns.
 
     One batch at a time is one order of batches, and so is what one H over all blocks needs.
     """
@@ -102,7 +102,7 @@ class BackwardConversation:
                 await self.sum.drop(tag_of(Topic.TRAIN, number))
 
     def _ending(self) -> list[Coroutine[None, None, None]]:
-        """What tells this party where the run pauses or ends, or tells the others."""
+        """Return what tells this party where the run pauses or ends, or tells the others."""
         evaluator = self.context.evaluator
         match self.window:
             case Tickets() as tickets if self.net.me == evaluator:
@@ -124,11 +124,11 @@ class BackwardConversation:
             await self.window.until(self._to_give, min(numbers))
 
     def _to_give(self) -> bool:
-        """Whether `push` has something to do: shares to give, or none any more."""
+        """Return whether `push` has something to do: shares to give, or none any more."""
         return not self.serving and (self._may_give() or all(map(self.window.past, self.upcoming.values())))
 
     def _may_give(self) -> bool:
-        """Whether a round that this party has not given its share to may begin now."""
+        """Return whether a round that this party has not given its share to may begin now."""
         if self.looked == self.window.changes:
             return False
         may_begin, extra = self.window.may_begin, self.trainer.staleness
@@ -182,7 +182,7 @@ class BackwardConversation:
             await self._give_one(batch, share)
 
     def _next(self, numbers: Iterator[int]) -> int:
-        """The first of these rounds that is not begun: where a run goes on, not the first of all."""
+        """Return the first of these rounds that is not begun: where a run goes on, not the first of all."""
         begun = set(self.window.under_way())
         return next(number for number in numbers if number not in begun and not self.window.over(number))
 
@@ -265,7 +265,7 @@ class BackwardConversation:
             await self.window.due(self.waiting[0][0].number)
 
     def _taken(self) -> list[tuple[Round, Floats]]:
-        """All thetas that wait and are due, which now are the caller's to step on."""
+        """Return all thetas that wait and are due, which now are the caller's to step on."""
         if not self.joins:
             return []
         here, self.waiting = self.waiting, []

@@ -62,7 +62,7 @@ class Block:
         self._shuffled: dict[int, RowKernels] = {}
 
     def rows(self, epoch: int) -> RowKernels:
-        """The block's rows in the order of an epoch; dropped by `keep`."""
+        """Return the block's rows in the order of an epoch; dropped by `keep`."""
         shuffle = epoch if self._schedule.reshuffle else 0
         known = self._shuffled.get(shuffle)
         if known is None:
@@ -70,7 +70,7 @@ class Block:
         return known
 
     def places(self, batch: Round) -> Rows:
-        """Which rows a batch has."""
+        """Return which rows a batch has."""
         return self._schedule.places(batch.epoch, batch.start, batch.end)
 
     def _in_order(self, epoch: int) -> RowKernels:
@@ -95,11 +95,11 @@ class Block:
             self._shuffled.pop(old, None)
 
     def scores(self, batch: Round) -> Floats:
-        """The block's share of the scores of a batch."""
+        """Return the block's share of the scores of a batch."""
         return self.rows(batch.epoch).scores(batch.start, batch.end, self.w)
 
     def joined_scores(self, batches: Sequence[Round]) -> list[Floats]:
-        """The same for several batches; neighbouring ones are one product."""
+        """Return the same for several batches; neighbouring ones are one product."""
         shares: dict[int, Floats] = {}
         for run in neighbours(batches):
             if len(run) == 1:
@@ -112,7 +112,7 @@ class Block:
         return [shares[batch.number] for batch in batches]
 
     def estimate(self, thetas: Thetas) -> Floats:
-        """The sum of the batches' gradient estimates; consecutive batches are one matrix product."""
+        """Return the sum of the batches' gradient estimates; consecutive batches are one matrix product."""
         v = self.penalty.gradient(self.w, times=len(thetas))
         for epoch, start, end, theta, batches in joined(thetas):
             rows, places = self.rows(epoch), self._schedule.places(epoch, start, end)
@@ -141,12 +141,12 @@ class Block:
             self.penalty.shrink(self.w, rate * len(thetas))
 
     def values(self, batches: Sequence[Round]) -> int:
-        """How many stored numbers the kernels touch for these batches."""
+        """Return how many stored numbers the kernels touch for these batches."""
         return sum(self.rows(batch.epoch).values(batch.start, batch.end) for batch in batches)
 
 
 def scored_by(rows: RowKernels, count: int, w: Floats) -> Scored:
-    """The scores of rows by weights as they are now, for measuring."""
+    """Return the scores of rows by weights as they are now, for measuring."""
     frozen = w.copy()
     return Scored(count, lambda start, end: rows.scores(start, end, frozen))
 
@@ -217,11 +217,11 @@ class Delays:
             self.look *= 2
 
     def recent(self) -> int:
-        """The usual delay of the last epoch, or of this one so far if that is longer."""
+        """Return the usual delay of the last epoch, or of this one so far if that is longer."""
         return self.expected
 
     def usual(self) -> int:
-        """The delay that a step must survive in this epoch: the root of the mean square.
+        """Return the delay that a step must survive in this epoch: the root of the mean square.
 
         Of all that have the same mean, delays that are all alike bear the smallest step; where few are long
         the mean hides them, and a quantile sees all or nothing of them.

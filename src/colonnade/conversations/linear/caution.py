@@ -56,12 +56,13 @@ class Watch:
             self.word = -float(self.best_mark)
 
     def said(self) -> float:
-        """The word, which is said once: the mark that is the best now, or minus the one to go back to."""
+        """Return the word, which is said once: the mark that is the best now, or minus the one to go back
+        to."""
         word, self.word = self.word, 0.0
         return word
 
     def last_word(self, loss: float) -> float:
-        """What is said at the end of the run, which has this loss: as `said`, or 0 to leave it."""
+        """Return what is said at the end of the run, which has this loss: as `said`, or 0 to leave it."""
         return -float(self.best_mark) if self.best < loss else 0.0
 
 

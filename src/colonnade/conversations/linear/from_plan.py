@@ -21,7 +21,8 @@ from colonnade.conversations.window import Window
 def trainer_of(
     context: Context[LinearSettings], dominators: tuple[str, ...], *, own_pace: bool = False
 ) -> Trainer:
-    """A party's trainer as the plan says; dominators take turns, or launch rounds each at its own pace."""
+    """Return a party's trainer as the plan says; dominators take turns, or launch rounds each at its own
+    pace."""
     pace, settings = context.plan.pace, context.plan.settings
     rows, joint = context.train.rows, settings.pairs == "joint"
     timetable = Timetable.of(
@@ -70,7 +71,8 @@ def trainer_of(
 
 
 def block_of(context: Context[LinearSettings], schedule: Schedule) -> Block:
-    """The party's columns with weights of zero, but for an intercept that the loss begins elsewhere."""
+    """Return the party's columns with weights of zero, but for an intercept that the loss begins
+    elsewhere."""
     classes, table = context.plan.objective.shape, context.train
     estimator = context.plan.settings.kind(table.rows, (table.width, *classes))
     block = Block(table.X, schedule, estimator, context.penalty, classes, context.memory, context.engine)

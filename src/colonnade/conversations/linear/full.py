@@ -185,7 +185,7 @@ class FullConversation:
         return True
 
     def _piece(self) -> Floats:
-        """What this party tells of its direction: its scores, and how the penalty changes along it."""
+        """Return what this party tells of its direction: its scores, and how the penalty changes along it."""
         state, n = self.state, self.context.train.rows
         along = self.rows.scores(0, n, state.direction)
         w, d = state.w, state.direction
@@ -194,7 +194,7 @@ class FullConversation:
         return np.concatenate([along.ravel(), finely(penalties), [sent]])
 
     def _penalty(self, v: Floats) -> Floats:
-        """The penalty's Hessian times v; it is a quadratic."""
+        """Return the penalty's Hessian times v; it is a quadratic."""
         return self.penalty.bend(v, v)
 
     async def _ask(self, piece: Floats, answer: Callable[[Floats], Floats]) -> tuple[list[float], Floats]:
@@ -232,7 +232,7 @@ class FullConversation:
         await self.evaluation.measure(scored, penalty, Mark(state.steps, state.sums, final=True), unit=unit)
 
     def outcome(self) -> Outcome:
-        """What this party returns."""
+        """Return what this party returns."""
         state = self.state
         return Outcome(
             weights={"w": state.w},
@@ -263,11 +263,12 @@ class Judge:
         scribe.ending.settling.patience = PATIENCE
 
     def begin(self) -> Floats:
-        """The unit, and the first theta, at weights of zero."""
+        """Return the unit, and the first theta, at weights of zero."""
         return np.concatenate([[self.unit, 0.0], self._theta(self.z).ravel()])
 
     def go(self, total: Floats) -> Floats:
-        """How far to go along a direction of which all parties told the scores; and theta there, to go on."""
+        """Return how far to go along a direction of which all parties told the scores; and theta there, to go
+        on."""
         u, (ww, wd, dd) = total[:-NUMBERS].reshape(self.z.shape), joined(total[-NUMBERS:-1]).tolist()
 
         def along(t: float) -> tuple[float, float]:

@@ -107,11 +107,12 @@ class Joint:
     # -- rounds -------------------------------------------------------------------------------------
 
     def load(self, batch: Round, share: Floats) -> Floats:
-        """The share of a round's scores, with the questions that ride along appended."""
+        """Return the share of a round's scores, with the questions that ride along appended."""
         return self.state.riders.load(batch.number, share)
 
     def reply(self, batch: Round, total: Floats, theta_of: Callable[[Floats], Floats]) -> Floats:
-        """What a dominator sends back: theta of the round, and the answers to what rode with its scores."""
+        """Return what a dominator sends back: theta of the round, and the answers to what rode with its
+        scores."""
         z, ridden = self._split(batch, total)
         answers = self.state.riders.answers(batch.number, ridden, self._answer)
         return np.concatenate([theta_of(z).ravel(), answers])
@@ -129,13 +130,15 @@ class Joint:
             self._ask_pair(batch.number)
 
     def reply_size(self, batch: Round) -> int:
-        """How many numbers a round's reply has: its theta, and the answers to what rode with its scores."""
+        """Return how many numbers a round's reply has: its theta, and the answers to what rode with its
+        scores."""
         riding = self.state.riders.under_way.get(batch.number, [])
         theta = int(batch.size * math.prod(self.block.w.shape[1:]))
         return theta + sum(each.answer_size for each in riding)
 
     def values(self, batch: Round) -> int:
-        """How many stored numbers a step on a batch touches beyond the batch: the pairs, and a new one."""
+        """Return how many stored numbers a step on a batch touches beyond the batch: the pairs, and a new
+        one."""
         pairs = int(self.state.memory.vectors.size)
         due = (batch.number + 1) % self.context.plan.settings.pair_every == 0
         # X s, X w and then X' L'' X s of the sample, and the products of s and y with all vectors
@@ -241,13 +244,14 @@ class Joint:
         state.changes += 1
 
     def _said_with_products(self, total: Floats) -> Floats:
-        """The products and a bound of the worst row's curvature; at the evaluator."""
+        """Return the products and a bound of the worst row's curvature; at the evaluator."""
         *products, worst = total
         most = float(self.context.label_holder.steepest.max())
         return np.array([*products, worst * (most if math.isfinite(most) else self._bent_most)])
 
     async def _lanczos(self, start: Floats, steps: int) -> tuple[list[float], list[tuple[Floats, Floats]]]:
-        """The largest eigenvalues of the Hessian on the sample, and pairs (s, y) along their directions."""
+        """Return the largest eigenvalues of the Hessian on the sample, and pairs (s, y) along their
+        directions."""
         n, iteration = len(self.sample), Lanczos(start)
         weights = self._rows.scores(0, n, self.block.w)
         theta: Floats | None = None
@@ -298,7 +302,8 @@ class Joint:
         return self.context.label_holder.bend(theta, along, self.sample)
 
     def _steepest(self, theta: Floats, along: Floats) -> Floats:
-        """The same with the largest L'' that a row has anywhere, or near its theta if there is no largest."""
+        """Return the same with the largest L'' that a row has anywhere, or near its theta if there is no
+        largest."""
         return self.context.label_holder.bend_most(theta, along, self.sample)
 
     def _gradient(self, bent: Floats) -> Floats:
@@ -306,12 +311,12 @@ class Joint:
         return self._rows.gradient(0, len(self.sample), bent) / len(self.sample)
 
     def _penalty(self, s: Floats) -> Floats:
-        """The Hessian times s of all that needs no other party: the penalty, and heavy columns."""
+        """Return the Hessian times s of all that needs no other party: the penalty, and heavy columns."""
         return self.block.penalty.bend(self.block.w, s) + (s.T * self._hidden).T
 
 
 def _zoomed(zoom: float, squared_length: float) -> float:
-    """The factor that gives the next vector a length near 1, if it is about as long as the one before.
+    """Return the factor that gives the next vector a length near 1, if it is about as long as the one before.
 
     Weights that have not moved yet give a vector of length zero, for which the factor grows slowly.
 

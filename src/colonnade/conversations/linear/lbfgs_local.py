@@ -125,7 +125,8 @@ class Curvature:
             state.off = True
 
     def values(self, batch: Round) -> int:
-        """How many stored numbers a step on a batch touches beyond the batch: the pairs, and a new one."""
+        """Return how many stored numbers a step on a batch touches beyond the batch: the pairs, and a new
+        one."""
         pairs = int(self.memory.vectors.size)
         due = self.kind == "paper" or (self.kind == "hvp" and (self.state.updates + 1) % self.every == 0)
         products = 2 * self.block.values([batch]) if self.kind == "hvp" else 0
@@ -189,7 +190,7 @@ class Curvature:
         self.memory.add(s, y, self.memory.dots(s, y), self._floor(gamma))
 
     def _floor(self, gamma: float) -> float:
-        """The least that 1 / H_0 may be: then a step of gamma H_0 stays near the first-order step."""
+        """Return the least that 1 / H_0 may be: then a step of gamma H_0 stays near the first-order step."""
         return gamma / (self.first_order_step * (1 + self.memory.pairs))
 
     def _bend(self, batch: Round, theta: Floats, along: Floats) -> Floats:
@@ -199,5 +200,5 @@ class Curvature:
         return self.context.label_holder.bend(theta, along, self.block.places(batch))
 
     def _penalty(self, s: Floats) -> Floats:
-        """The penalty's Hessian times s."""
+        """Return the penalty's Hessian times s."""
         return self.block.penalty.bend(self.block.w, s)

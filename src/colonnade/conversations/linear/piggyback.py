@@ -49,12 +49,13 @@ class Riders(Generic[Q]):
         self.under_way.setdefault(finished + self.ahead, []).append(question)
 
     def load(self, number: int, share: Floats) -> Floats:
-        """The share of a round's scores, followed by the pieces of all questions that ride along."""
+        """Return the share of a round's scores, followed by the pieces of all questions that ride along."""
         riding = self.under_way.get(number, ())
         return np.concatenate([share.ravel(), *(question.piece for question in riding)])
 
     def answers(self, number: int, totals: Floats, answer: Callable[[Q, Floats], Floats]) -> Floats:
-        """All answers to the questions of a round, one after another; only its dominator calls this."""
+        """Return all answers to the questions of a round, one after another; only its dominator calls
+        this."""
         riding = self.under_way.get(number, [])
         parts = _cut(totals, [question.piece.size for question in riding])
         return np.concatenate(

@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 def delay_bound(ahead: int, label_holders: int, lead: int) -> int | None:
-    """The most updates that a batch can be late if nobody is over `lead` rounds ahead; None: no bound.
+    """Return the most updates that a batch can be late if nobody is over `lead` rounds ahead; None: no bound.
 
     From the moment that a party asks for a batch to the moment that it steps on it, it makes ahead - 1 other
     steps of its own. Another party was at most lead + 1 rounds behind at the first moment and is at most
@@ -126,7 +126,7 @@ class PullConversation:
         return Lateness(delay_bound(pace.ahead, len(self.pullers), lead), latest, 0)
 
     def progress(self) -> float:
-        """The part of the run's updates that is done, from 0 to 1."""
+        """Return the part of the run's updates that is done, from 0 to 1."""
         return min(1.0, sum(self.state.known.values()) / (self.schedule.rounds * len(self.pullers)))
 
     async def run(self) -> None:
@@ -151,7 +151,8 @@ class PullConversation:
             await asyncio.gather(serving, heeding, return_exceptions=True)
 
     async def _guard(self, work: Coroutine[None, None, T], *background: asyncio.Task[None]) -> T:
-        """The result of some work; a task in the background that fails meanwhile ends it with its error."""
+        """Return the result of some work; a task in the background that fails meanwhile ends it with its
+        error."""
         task = asyncio.ensure_future(work)
         try:
             finished, _ = await asyncio.wait({task, *background}, return_when=asyncio.FIRST_COMPLETED)
@@ -216,7 +217,7 @@ class PullConversation:
         await self.step(self.batch(self.net.me, number), z)
 
     async def scores(self, number: int) -> Floats:
-        """The total scores of an own round, summed over all parties or kept from the stint before."""
+        """Return the total scores of an own round, summed over all parties or kept from the stint before."""
         if (known := self.state.fetched.get(number)) is not None:
             return known
         me = self.net.me
@@ -247,7 +248,8 @@ class PullConversation:
             await self.count()
 
     def _asked_for(self, sender: str, message: Ask) -> int:
-        """The number of the batch that a label holder asks for: its next one, no further than it may be."""
+        """Return the number of the batch that a label holder asks for: its next one, no further than it may
+        be."""
         number = self.state.served.get(sender, 0)
         if sender not in self.pullers or message.tag != self.tag(sender, number):
             raise out_of_turn(sender, message, "it is not the batch that it may ask for now")
@@ -301,16 +303,17 @@ class PullConversation:
     # -- both ---------------------------------------------------------------------------------------
 
     def tag(self, puller: str, number: int) -> int:
-        """The tag of a puller's own round; no two are alike."""
+        """Return the tag of a puller's own round; no two are alike."""
         return tag_of(Topic.TRAIN, number * len(self.pullers) + self.pullers.index(puller))
 
     def batch(self, puller: str, number: int) -> Round:
-        """The batch of a puller's own round: all share an epoch's order, and each begins elsewhere in it."""
+        """Return the batch of a puller's own round: all share an epoch's order, and each begins elsewhere in
+        it."""
         offset = self.pullers.index(puller) * self.timetable.per_epoch // len(self.pullers)
         return self.schedule.round(number, offset)
 
     def epochs(self) -> set[int]:
-        """The passes that label holders are in, or come to next."""
+        """Return the passes that label holders are in, or come to next."""
         ahead, per_epoch = self.context.plan.pace.ahead, self.timetable.per_epoch
         ends = [known + more for known in self.state.known.values() for more in (0, ahead)]
         return {number // per_epoch for number in ends}

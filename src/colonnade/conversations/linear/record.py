@@ -65,7 +65,7 @@ class LinearShares:
 
 
 def direction_of(job: Job, preset: Preset) -> DirectionName:
-    """Whether steps go along the gradient or along a quasi-Newton direction."""
+    """Return whether steps go along the gradient or along a quasi-Newton direction."""
     return job.train.direction or preset.direction
 
 
@@ -109,7 +109,7 @@ def check_pull(job: Job, preset: Preset) -> None:
 
 
 def usual_batch(job: Job, preset: Preset, rows: int) -> int:
-    """The most rows of a batch, where the job does not say.
+    """Return the most rows of a batch, where the job does not say.
 
     A linear model needs many steps, so a pass over few rows has as many batches as one over many: about
     400, or 100 where steps are quasi-Newton. Noisy steps with an H of every block's own take first order's:
@@ -122,7 +122,8 @@ def usual_batch(job: Job, preset: Preset, rows: int) -> int:
 
 
 def fades(job: Job, preset: Preset) -> bool:
-    """Whether the estimator has noise that only smaller steps take out, and the job gives no size of them."""
+    """Return whether the estimator has noise that only smaller steps take out, and the job gives no size of
+    them."""
     step = job.direction.step if direction_of(job, preset) == "lbfgs" else job.train.step
     return estimator_of(job, preset).fades and step == "auto"
 
@@ -149,19 +150,21 @@ def backward_ahead(job: Job, preset: Preset, label_holders: int) -> int:
 
 
 def takes_turns(job: Job, ahead: int, label_holders: int) -> bool:
-    """Whether dominators take turns: there is one, or one batch, or one H that needs one order of rounds."""
+    """Return whether dominators take turns: there is one, or one batch, or one H that needs one order of
+    rounds."""
     joint = job.train.direction == "lbfgs" and job.direction.pairs in (None, "joint")
     return ahead == 1 or label_holders == 1 or joint
 
 
 def backward_lead(job: Job, ahead: int, label_holders: int) -> int:
-    """How many rounds a dominator may launch between two of another, so that `max_delay` is kept."""
+    """Return how many rounds a dominator may launch between two of another, so that `max_delay` is kept."""
     own = each_ahead(ahead, label_holders)
     return lead_within(label_holders, own, backward_stale(job, ahead, label_holders), job.train.max_delay)
 
 
 def backward_stale(job: Job, ahead: int, label_holders: int) -> int:
-    """How many rounds beyond its window a dominator may get: what the job says, or all that it uses."""
+    """Return how many rounds beyond its window a dominator may get: what the job says, or all that it
+    uses."""
     if job.train.stale is not None or not job.network.join:
         return job.train.stale or 0
     return stale_within(label_holders, each_ahead(ahead, label_holders), job.train.max_delay)
@@ -181,7 +184,8 @@ def pull_ahead(job: Job, preset: Preset, label_holders: int) -> int:
 
 
 def second_pays(job: Job, preset: Preset, label_holders: int) -> bool:
-    """Whether a second batch in flight, which at best doubles the updates, no more than halves H's step."""
+    """Return whether a second batch in flight, which at best doubles the updates, no more than halves H's
+    step."""
     if direction_of(job, preset) == "plain":
         return True
     batch = job.train.batch or USUAL_BATCH
@@ -190,7 +194,8 @@ def second_pays(job: Job, preset: Preset, label_holders: int) -> bool:
 
 
 def lead_of(ahead: int, label_holders: int, max_delay: int | None) -> int:
-    """How many rounds a party may be ahead of the slowest, so that no batch is over `max_delay` updates late.
+    """Return how many rounds a party may be ahead of the slowest, so that no batch is over `max_delay`
+    updates late.
 
     >>> lead_of(1, 3, 4), lead_of(1, 3, 12), lead_of(2, 1, 1)
     (0, 2, 4611686018427387904)
@@ -209,7 +214,7 @@ def lead_of(ahead: int, label_holders: int, max_delay: int | None) -> int:
 
 
 def pairs_apart(batch: int, ahead: int, rows: int) -> int:
-    """Rounds between two pairs: some 5,000 rows, but four pairs a pass where a set has few rows.
+    """Return rounds between two pairs: some 5,000 rows, but four pairs a pass where a set has few rows.
 
     A pair is under way for two times `ahead` rounds, and only one can be.
 
@@ -234,7 +239,7 @@ def _settings(job: Job, preset: Preset, facts: Facts, pace: Pace, pairs: Pairs) 
 
 
 def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
-    """The settings of backward; by default a quasi-Newton direction has one H over all blocks."""
+    """Return the settings of backward; by default a quasi-Newton direction has one H over all blocks."""
     chosen = _settings(job, preset, facts, pace, pairs="joint")
     blind = job.secure.labels == "blind"
     if blind:
@@ -260,7 +265,7 @@ def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> Linea
 
 
 def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
-    """The settings of pull; by default every block of a quasi-Newton direction has an H of its own."""
+    """Return the settings of pull; by default every block of a quasi-Newton direction has an H of its own."""
     chosen = _settings(job, preset, facts, pace, pairs="hvp")
     if pace.schedule == "sync":
         return chosen
@@ -269,12 +274,12 @@ def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSet
 
 
 def backward_notes(plan: Plan[LinearSettings]) -> list[str]:
-    """What a run of the backward conversation gives away."""
+    """Return what a run of the backward conversation gives away."""
     return theta_notes(plan) if plan.blind is None else blind_notes(plan)
 
 
 def theta_notes(plan: Plan[Any]) -> list[str]:
-    """What theta in clear gives away, of the labels as they are trained on."""
+    """Return what theta in clear gives away, of the labels as they are trained on."""
     told = LOSSES[plan.objective.loss].theta_tells
     if plan.privacy.mechanism == "labels":
         return [f"theta is sent to every party and tells of randomised labels, not of true ones: {told}"]

@@ -37,7 +37,7 @@ class StepSizes:
         self._fades = self.plan.pace.step == "auto" and self.plan.settings.kind.fades
 
     def rate(self) -> float:
-        """The first-order step for recent delays, before it fades."""
+        """Return the first-order step for recent delays, before it fades."""
         if self.smoothness is None:
             return float(self.plan.pace.step)
         settled = self.smoothness, self.delays.expected, self.window.ahead, self.updates_per_round
@@ -53,11 +53,12 @@ class StepSizes:
         return automatic_step(smoothness, batch, rows, self.delay(), remembers=remembers, numbers=numbers)
 
     def steepest(self) -> float:
-        """The largest curvature of the objective; where none is measured, what a step by hand implies."""
+        """Return the largest curvature of the objective; where none is measured, what a step by hand
+        implies."""
         return 1 / self.rate() if self.smoothness is None else self.smoothness.mean
 
     def gamma(self) -> float:
-        """The quasi-Newton step for recent delays, before it fades."""
+        """Return the quasi-Newton step for recent delays, before it fades."""
         settings, batch = self.plan.settings, self.schedule.largest
         if settings.direction_step != "auto":
             return float(settings.direction_step)
@@ -67,11 +68,11 @@ class StepSizes:
         return quasi_newton_step(batch, self.delay() + self.window.ahead)
 
     def faded_rate(self) -> float:
-        """The first-order step of the next update, faded."""
+        """Return the first-order step of the next update, faded."""
         return self.rate() * (1.0 - self.progress()) if self._fades else self.rate()
 
     def faded_gamma(self) -> float:
-        """The quasi-Newton step of the next update, faded.
+        """Return the quasi-Newton step of the next update, faded.
 
         What H adds fades as the cube. Along directions flatter than the steepest it lets in more noise than
         first-order steps do, which forget it too slowly: it must be gone before they are.
@@ -90,7 +91,7 @@ class StepSizes:
         return 1.0 - self.progress() if self.plan.settings.kind.fades else 1.0
 
     def delay(self) -> int:
-        """The recent delay, counted in rounds in which every block is updated once.
+        """Return the recent delay, counted in rounds in which every block is updated once.
 
         A theta is as old as the oldest share in it, and another party's share may be as old as the window
         allows, so the delay is never taken to be less than that.

@@ -56,7 +56,7 @@ class Timetable:
         return rounds // self.per_epoch + self._snapshots_before(rounds)
 
     def rounds(self, rounds: int) -> int:
-        """The same in rounds: a snapshot sends as many scores as a pass of batches does."""
+        """Return the same in rounds: a snapshot sends as many scores as a pass of batches does."""
         return rounds + self._snapshots_before(rounds) * self.per_epoch
 
     def _snapshots_before(self, rounds: int) -> int:

@@ -79,7 +79,7 @@ class Trainer:
     # -- rounds -------------------------------------------------------------------------------------
 
     async def scores(self, batches: Sequence[Round]) -> list[Floats]:
-        """The block's shares of the scores of some rounds, computed at once.
+        """Return the block's shares of the scores of some rounds, computed at once.
 
         The update count of the weights is noted, so that the delay is known when theta comes.
         """
@@ -95,7 +95,7 @@ class Trainer:
         return [self.joint.load(batch, share) for batch, share in zip(batches, shares, strict=True)]
 
     async def share(self, batch: Round) -> Floats:
-        """This block's share of the scores of a batch, at the present weights."""
+        """Return this block's share of the scores of a batch, at the present weights."""
         if self.context.plan.network.charge_forward:
             await self.charge([batch])
         return self.block.scores(batch)
@@ -165,7 +165,7 @@ class Trainer:
         return True
 
     def reply(self, batch: Round, z: Floats) -> Floats:
-        """What a dominator sends back: theta, and the answers to what rode with the scores."""
+        """Return what a dominator sends back: theta, and the answers to what rode with the scores."""
         holder, rows = self.context.label_holder, self.block.places(batch)
         if self.joint is None:
             return holder.theta(z, rows, batch.number)
@@ -259,7 +259,7 @@ class Trainer:
         return loss
 
     async def _last_word(self, loss: float | None) -> float:
-        """What the evaluator, who alone has a loss, says of the weights at the end (see `caution`)."""
+        """Return what the evaluator, who alone has a loss, says of the weights at the end (see `caution`)."""
         net, tag = self.context.net, tag_of(Topic.PAUSE, 0)
         if loss is None or self.joint is None:
             told = await net.recv(Announce, self.context.evaluator, tag, values=floats(1))
@@ -288,7 +288,7 @@ class Trainer:
         ended_early: bool | None = None,
         lateness: Lateness | None = None,
     ) -> Outcome:
-        """What this party returns.
+        """Return what this party returns.
 
         `rounds` are all secure sums, `ended_early` is whether the run did so, and `lateness` what bounds its
         delays, where the window does not know.
@@ -309,7 +309,7 @@ class Trainer:
         )
 
     def lateness(self) -> Lateness:
-        """The bound of delays that was kept, and the two parts of a delay where they are known."""
+        """Return the bound of delays that was kept, and the two parts of a delay where they are known."""
         match self.window:
             case Tickets(state=state, delay_bound=bound):
                 return Lateness(bound, state.tau_1, state.tau_2)
@@ -330,7 +330,8 @@ class Trainer:
             await charge(clock, network, self.block.values(batches) + others if clock.virtual else 0)
 
     def _direction_values(self, thetas: Thetas) -> int:
-        """How many stored numbers a quasi-Newton direction touches for these thetas; none for first order."""
+        """Return how many stored numbers a quasi-Newton direction touches for these thetas; none for first
+        order."""
         direction = self.joint or self.curvature
         return 0 if direction is None else sum(direction.values(batch) for batch, _ in thetas)
 

@@ -62,7 +62,8 @@ class Tuner:
         self._worst = longest_row(X)
 
     async def measure(self, w: Floats, *, first: bool = False) -> Smoothness:
-        """The smoothness of the mean loss and of the worst row: at the weights w or, at first, for any."""
+        """Return the smoothness of the mean loss and of the worst row: at the weights w or, at first, for
+        any."""
         context, n = self.context, len(self.sample)
         penalty = context.penalty.smoothness
         anywhere = first and np.isfinite(context.loss.smoothness)
@@ -82,14 +83,15 @@ class Tuner:
         return Smoothness(mean=mean, worst_row=max(worst + penalty, mean))
 
     def _anywhere(self, n: int) -> tuple[Floats, float]:
-        """The largest curvature of the loss at sampled rows, whatever their scores, and at any row."""
+        """Return the largest curvature of the loss at sampled rows, whatever their scores, and at any row."""
         if self.context.me != self.context.evaluator:
             return NOTHING, 0.0
         most = self.context.label_holder.steepest
         return (np.full(n, most), float(most)) if most.ndim == 0 else (most[self.sample], float(most.max()))
 
     async def _bent(self, w: Floats) -> tuple[Floats, float]:
-        """The curvature of the loss at every sampled row, and a bound for all rows; at the evaluator."""
+        """Return the curvature of the loss at every sampled row, and a bound for all rows; at the
+        evaluator."""
         context, n = self.context, len(self.sample)
         scores, tag = self._rows.scores(0, n, w), tag_of(Topic.TUNE, self._next())
         if context.me != context.evaluator:
@@ -106,7 +108,8 @@ class Tuner:
 
 
 def _iterate(bent: Floats, steepest: float, total: Floats) -> Floats:
-    """The evaluator's answer: L'' X v of the unit vector v, its Rayleigh quotient, the worst row's bound.
+    """Return the evaluator's answer: L'' X v of the unit vector v, its Rayleigh quotient, the worst row's
+    bound.
 
     The last of what was summed goes back as it is.
     """

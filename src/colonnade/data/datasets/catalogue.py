@@ -102,19 +102,20 @@ def _svm(
     source: str = f"{LIBSVM}/binary.html",
     changes: RowChanges = UNCHANGED,
 ) -> Dataset:
-    """A data set of LIBSVM's collection, or in its format. `test` is a file and its number of rows."""
+    """Return a data set of LIBSVM's collection, or in its format. `test` is a file and its number of rows."""
     test_file, test_rows = test or (None, 0)
     stored = Files("libsvm", train, test_file)
     return Dataset(name, summary, rows, columns, defaults, stored, source, test_rows, changes)
 
 
 def _sk(name: str, summary: str, rows: int, columns: int, defaults: Defaults, loader: str) -> Dataset:
-    """A data set that comes with scikit-learn."""
+    """Return a data set that comes with scikit-learn."""
     return Dataset(name, summary, rows, columns, defaults, Bundled(loader))
 
 
 def _images(name: str, summary: str, source: str) -> Dataset:
-    """A data set published like MNIST: as many images, of the same size, in files of the same names."""
+    """Return a data set published like MNIST: as many images, of the same size, in files of the same
+    names."""
     stored = Files(name, "train-images-idx3-ubyte", "t10k-images-idx3-ubyte")
     return Dataset(name, summary, 60_000, 784, Defaults("multiclass", 255.0), stored, source, 10_000)
 

@@ -24,7 +24,7 @@ LABELS = {"data_batch": "train_labels.json", "test_batch": "test_labels.json"}  
 
 
 def files(*, binary: bool) -> list[str]:
-    """The names of the files that an edition consists of."""
+    """Return the names of the files that an edition consists of."""
     names = [name for part in BATCHES.values() for name in part]
     if binary:
         return [f"{name}.bin" for name in names]
@@ -44,7 +44,7 @@ def read(part: str, batches: Sequence[Path]) -> RawTable:
 
 
 def _binary(path: Path) -> NDArray[np.uint8]:
-    """One official batch: an image a row, its label first."""
+    """Return one official batch: an image a row, its label first."""
     content = np.fromfile(path, dtype=np.uint8)
     if content.size != BATCH * (PIXELS + 1):
         raise DataError(f"{path}: not a binary batch of CIFAR-10, {BATCH} times a label and {PIXELS} values")
@@ -52,7 +52,7 @@ def _binary(path: Path) -> NDArray[np.uint8]:
 
 
 def _mosaic(path: Path) -> NDArray[np.uint8]:
-    """One batch from a picture of 100 x 100 images, an image a row."""
+    """Return one batch from a picture of 100 x 100 images, an image a row."""
     try:
         from PIL import Image, UnidentifiedImageError
     except ModuleNotFoundError:
@@ -72,7 +72,7 @@ def _mosaic(path: Path) -> NDArray[np.uint8]:
 
 
 def _labels(path: Path, rows: int) -> NDArray[np.float64]:
-    """The labels in a JSON file, as many as there are rows."""
+    """Return the labels in a JSON file, as many as there are rows."""
     try:
         found: Any = json.loads(path.read_text(encoding="utf-8"))
         y = np.array(found, dtype=np.float64)

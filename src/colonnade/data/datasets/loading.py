@@ -36,7 +36,8 @@ class TrainTest(NamedTuple):
 
 
 def known_dataset(train: str | Path) -> Dataset | None:
-    """The data set that `train` names, or None where it names a file. A file of that name comes first."""
+    """Return the data set that `train` names, or None where it names a file. A file of that name comes
+    first."""
     return None if Path(train).is_file() else DATASETS.get(str(train))
 
 
@@ -53,7 +54,7 @@ def read(
     """Read what a job's [data] names: files, or a data set from the catalogue where there is no such file."""
 
     def open_file(path: str | Path, like: RawTable | None = None) -> RawTable:
-        """A file of the job; a test file is as wide as the training file and writes dates alike."""
+        """Return a file of the job; a test file is as wide as the training file and writes dates alike."""
         return load(
             path,
             label=label,
@@ -93,13 +94,14 @@ def load_dataset(name: str) -> TrainTest:
 
 
 def available(name: str) -> bool:
-    """Whether every file of the data set is on this machine."""
+    """Return whether every file of the data set is on this machine."""
     stored = _dataset(name).stored
     return isinstance(stored, Bundled) or all(_search(stored, file) is not None for file in _names(stored))
 
 
 def verify(name: str) -> dict[str, str]:
-    """Each file's state: "ok", or "unknown" where no checksum is recorded. A wrong file is an error."""
+    """Return each file's state: "ok", or "unknown" where no checksum is recorded. A wrong file is an
+    error."""
     dataset = _dataset(name)
     if isinstance(dataset.stored, Bundled):
         return {}
@@ -117,7 +119,7 @@ def verify(name: str) -> dict[str, str]:
 
 
 def train_file(name: str) -> Path:
-    """Where the file with a data set's training rows is on this machine."""
+    """Return where the file with a data set's training rows is on this machine."""
     dataset = _dataset(name)
     if isinstance(dataset.stored, Bundled):
         raise DataError(f"{name} comes with scikit-learn; there is no file of it")
@@ -125,14 +127,14 @@ def train_file(name: str) -> Path:
 
 
 def _dataset(name: str) -> Dataset:
-    """The catalogue's entry of that name."""
+    """Return the catalogue's entry of that name."""
     if name not in DATASETS:
         raise DataError(f"no data set '{name}'; {suggest(name, DATASETS)}")
     return DATASETS[name]
 
 
 def _names(stored: Files) -> list[str]:
-    """The names of all files of a data set; of several editions, those of the one that is here."""
+    """Return the names of all files of a data set; of several editions, those of the one that is here."""
     if stored.folder == "cifar10":
         editions = [cifar.files(binary=True), cifar.files(binary=False)]
         return next((files for files in editions if _search(stored, files[0])), editions[0])
@@ -143,7 +145,7 @@ def _names(stored: Files) -> list[str]:
 
 
 def _find(dataset: Dataset, stored: Files, file: str) -> Path:
-    """Where a file of the data set is on this machine; if it is not, an error says where to get it."""
+    """Return where a file of the data set is on this machine; if it is not, an error says where to get it."""
     path = _search(stored, file)
     if path is None:
         home = data_folders()[0] / stored.folder
@@ -155,14 +157,14 @@ def _find(dataset: Dataset, stored: Files, file: str) -> Path:
 
 
 def data_folders() -> list[Path]:
-    """The folders in which data sets are looked for."""
+    """Return the folders in which data sets are looked for."""
     named = os.environ.get("COLONNADE_DATA")
     cache = Path.home() / ".cache" / "colonnade"
     return [Path(named).expanduser(), cache] if named else [cache]
 
 
 def _search(stored: Files, file: str) -> Path | None:
-    """Where a file is on this machine, plain or packed, or None if it is not."""
+    """Return where a file is on this machine, plain or packed, or None if it is not."""
     # the two image sets use the same file names, so only their own folder tells them apart
     places = [stored.folder] if stored.folder in IMAGES else [stored.folder, ""]
     for folder in data_folders():
@@ -175,7 +177,7 @@ def _search(stored: Files, file: str) -> Path | None:
 
 
 def _load(dataset: Dataset, stored: Files, file: str) -> RawTable:
-    """The rows of the data set's training or test file."""
+    """Return the rows of the data set's training or test file."""
     if stored.folder == "cifar10":
         paths = {Path(name).stem: _find(dataset, stored, name) for name in _names(stored)}
         return cifar.read(file, [paths[batch] for batch in cifar.BATCHES[file]])
@@ -193,7 +195,7 @@ def _load(dataset: Dataset, stored: Files, file: str) -> RawTable:
 
 
 def _changed(raw: RawTable, changes: RowChanges) -> RawTable:
-    """The rows with the catalogue's changes made to them."""
+    """Return the rows with the catalogue's changes made to them."""
     if changes.keep:
         raw = raw.take(np.flatnonzero(np.isin(np.asarray(raw.y), changes.keep)))
     if changes.unit_rows:
@@ -204,14 +206,14 @@ def _changed(raw: RawTable, changes: RowChanges) -> RawTable:
 
 
 def _unit_rows(X: csr_array) -> csr_array:
-    """Every row scaled to length 1; an empty row stays."""
+    """Return every row scaled to length 1; an empty row stays."""
     length = np.sqrt(X.multiply(X).sum(axis=1))
     scale = 1.0 / np.where(length > 0, length, 1.0)
     return csr_array((X.data * np.repeat(scale, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
 
 
 def _bundled(name: str, stored: Bundled) -> RawTable:
-    """The rows of a data set that comes with scikit-learn."""
+    """Return the rows of a data set that comes with scikit-learn."""
     import sklearn.datasets
 
     bunch = getattr(sklearn.datasets, f"load_{stored.loader}")()
@@ -220,7 +222,7 @@ def _bundled(name: str, stored: Bundled) -> RawTable:
 
 
 def _sha256(path: Path) -> str:
-    """The checksum of a file's content, decompressed."""
+    """Return the checksum of a file's content, decompressed."""
     digest = hashlib.sha256()
     with formats.open_bytes(path) as stream:
         while block := stream.read(1 << 20):

@@ -76,7 +76,8 @@ class BigFile:
         return BigFile(path, source, tuple(schema.names), rows, fine, texts)
 
     def wanted(self, label: str | None = None, ids: tuple[str, ...] = ()) -> Wanted:
-        """What is wanted of it beside columns; all text as it is, as a stretch cannot tell what it means."""
+        """Return what is wanted of it beside columns; all text as it is, as a stretch cannot tell what it
+        means."""
         return Wanted(label, ids, self.texts)
 
     def stretches(self, wanted: Wanted, columns: Sequence[str]) -> Iterator[tuple[int, RawTable]]:
@@ -85,7 +86,7 @@ class BigFile:
             yield start, self._raw(table, wanted, np.arange(start, start + table.num_rows))
 
     def picked(self, wanted: Wanted, columns: Sequence[str], rows: Rows) -> RawTable:
-        """Some rows of it, which are sorted; everything is read to find them."""
+        """Return some rows of it, which are sorted; everything is read to find them."""
         import pyarrow as pa
 
         parts = []
@@ -124,7 +125,7 @@ class BigFile:
                 start += batch.num_rows
 
     def _read(self, wanted: Wanted, columns: Sequence[str]) -> list[str]:
-        """The names of all that is read, in the order of the file; an error if one is not there."""
+        """Return the names of all that is read, in the order of the file; an error if one is not there."""
         named = [*columns, *wanted.ids, *([] if wanted.label is None else [wanted.label])]
         for name in named:
             if name not in self.columns:
@@ -132,7 +133,7 @@ class BigFile:
         return [name for name in self.columns if name in set(named)]
 
     def _raw(self, table: Any, wanted: Wanted, origin: Rows) -> RawTable:
-        """A part of the file as a table that knows which rows of it these are."""
+        """Return a part of the file as a table that knows which rows of it these are."""
         if table.num_rows == 0:
             raise DataError(f"{self.path}: the file has no rows")
         raw = raw_table(self.path, table, wanted, AS_STORED, ())
@@ -148,14 +149,15 @@ class BigFile:
 
 
 def is_large(paths: Sequence[Path], memory: int, dialect: Dialect = AS_FOUND) -> bool:
-    """Whether files, one or one for each party, have so many numbers that they are read in stretches."""
+    """Return whether files, one or one for each party, have so many numbers that they are read in
+    stretches."""
     if not all(path.is_file() and (_is_parquet(path) or is_csv(path)) for path in paths):
         return False
     return any(8 * _numbers(path, dialect) > memory // PART for path in paths)
 
 
 def opened(path: Path, folder: Path, dialect: Dialect = AS_FOUND, verbatim: Sequence[str] = ()) -> BigFile:
-    """A file that is read in stretches; CSV is converted first, into this folder.
+    """Return a file that is read in stretches; CSV is converted first, into this folder.
 
     `verbatim` columns of CSV are read as text, letter by letter: ids and categories.
     """
@@ -167,7 +169,7 @@ def opened(path: Path, folder: Path, dialect: Dialect = AS_FOUND, verbatim: Sequ
 
 
 def some_rows(path: Path, label: str | None, ids: tuple[str, ...], dialect: Dialect) -> RawTable:
-    """Some rows of a large file, to see what is wrong with it before all are read."""
+    """Return some rows of a large file, to see what is wrong with it before all are read."""
     if is_csv(path):
         return first_rows(path, Wanted(label, ids), dialect)
     file = BigFile.open(path)
@@ -180,7 +182,7 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _numbers(path: Path, dialect: Dialect) -> int:
-    """How many numbers a file holds, or about so many."""
+    """Return how many numbers a file holds, or about so many."""
     if is_csv(path):
         return numbers_in(path, dialect) if path.stat().st_size > LEAST else 0
     file = BigFile.open(path)
@@ -196,13 +198,13 @@ class TestRows:
         self._fraction, self._seed = fraction, seed
 
     def mask(self, start: int, end: int) -> NDArray[np.bool_]:
-        """Which of these rows are; the same however the rows are cut into stretches."""
+        """Return which of these rows are; the same however the rows are cut into stretches."""
         first = start // STRETCH
         drawn = [self._draw(number) for number in range(first, (end - 1) // STRETCH + 1)]
         return np.concatenate(drawn)[start - first * STRETCH : end - first * STRETCH] < self._fraction
 
     def count(self, rows: int) -> int:
-        """How many of so many rows are."""
+        """Return how many of so many rows are."""
         return sum(
             int(self.mask(start, min(rows, start + STRETCH)).sum()) for start in range(0, rows, STRETCH)
         )
@@ -238,13 +240,13 @@ def release() -> None:
 
 
 def open_columns(path: Path) -> Numbers:
-    """A file of columns, mapped into memory: what is used of it is read when it is used."""
+    """Return a file of columns, mapped into memory: what is used of it is read when it is used."""
     columns: Numbers = np.load(path, mmap_mode="r", allow_pickle=False)
     return columns
 
 
 def _single(kind: Any) -> bool:
-    """Whether single precision holds every number of a Parquet column."""
+    """Return whether single precision holds every number of a Parquet column."""
     import pyarrow as pa
 
     return kind in (pa.float32(), pa.float16(), pa.int8(), pa.int16(), pa.uint8(), pa.uint16(), pa.bool_())

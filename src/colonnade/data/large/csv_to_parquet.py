@@ -33,7 +33,7 @@ _CONTRADICTED = re.compile(r"In CSV column #(\d+): .*", re.DOTALL)
 
 
 def is_csv(path: Path) -> bool:
-    """Whether a file is CSV or TSV, by its name."""
+    """Return whether a file is CSV or TSV, by its name."""
     return plain_name(path).lower().endswith((".csv", ".tsv"))
 
 
@@ -49,7 +49,7 @@ def numbers_in(path: Path, given: Dialect) -> int:
 
 
 def first_rows(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
-    """The rows of the first block, as they would be read of a smaller file."""
+    """Return the rows of the first block, as they would be read of a smaller file."""
     with open_bytes(path) as stream:
         head = stream.read(BLOCK)
     plain, dialect = sniffed(head[: head.rfind(b"\n") + 1], given, plain_name(path))
@@ -57,7 +57,7 @@ def first_rows(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
 
 
 def as_parquet(path: Path, folder: Path, given: Dialect, verbatim: Sequence[str] = ()) -> Path:
-    """The file as Parquet, in this folder; one that was converted before is found again.
+    """Return the file as Parquet, in this folder; one that was converted before is found again.
 
     `verbatim` columns are read as text, letter by letter: ids and categories.
     """
@@ -128,7 +128,7 @@ def _blocks(path: Path, dialect: Dialect, kinds: dict[str, Any]) -> Iterator[Any
 
 
 def _first_kinds(schema: Any) -> dict[str, Any]:
-    """What kind every column seems to be of; what has no value yet is taken for numbers."""
+    """Return what kind every column seems to be of; what has no value yet is taken for numbers."""
     import pyarrow as pa
 
     wide = {pa.int64(): pa.float64(), pa.null(): pa.float64()}
@@ -145,7 +145,8 @@ def _write(blocks: Any, target: Path) -> None:
 
 
 def _whole_lines(head: bytes) -> bytes:
-    """The beginning of a file without its last line, which may be cut in two, unless it is the only one."""
+    """Return the beginning of a file without its last line, which may be cut in two, unless it is the only
+    one."""
     if b"\0" in head[:200]:
         raise DataError("a large CSV file must be in an encoding of whole bytes; save it in UTF-8")
     return head[: head.rfind(b"\n") + 1] or head if len(head) == HEAD else head

@@ -45,7 +45,7 @@ class Bins:
         return len(self.edges) + 1 if self.numeric else 0
 
     def codes(self, values: Column) -> Rows:
-        """The bin of every value; UNSEEN for what the training rows did not have."""
+        """Return the bin of every value; UNSEEN for what the training rows did not have."""
         return self._number_codes(values) if self.numeric else self._category_codes(values)
 
     def _number_codes(self, values: Column) -> Rows:
@@ -65,7 +65,7 @@ class Bins:
         return codes
 
     def describe(self, members: Sequence[int]) -> str:
-        """These bins in words: an interval, the categories, special values, a gap."""
+        """Return these bins in words: an interval, the categories, special values, a gap."""
         words = []
         if low := [k for k in members if k < self.ordered]:
             words.append(self._interval(min(low), max(low)))
@@ -86,7 +86,7 @@ class Bins:
 
 
 def gaps(values: Column) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which values are missing."""
+    """Return which values are missing."""
     found = np.array([not str(v).strip() for v in values]) if values.dtype == object else np.isnan(values)
     return np.asarray(found, dtype=np.bool_)
 
@@ -103,7 +103,7 @@ def number_bins(column: str, values: Floats, bins: int, least: int, special: Seq
     shared = sizes.index(max(sizes)) if sizes[0] < least and len(sizes) > 1 else 0
 
     def code(bin_: int) -> int:
-        """The number of a bin once plain numbers that are too few share the largest bin, as bin 0."""
+        """Return the number of a bin once plain numbers that are too few share the largest bin, as bin 0."""
         return 0 if bin_ == shared else bin_ - (0 < shared < bin_)
 
     seen = tuple((value, code(k)) for value, k in places if k != UNSEEN)
@@ -112,7 +112,7 @@ def number_bins(column: str, values: Floats, bins: int, least: int, special: Seq
 
 
 def category_bins(column: str, values: Column, least: int) -> Bins:
-    """A bin for every category with at least `least` rows; the rarer ones share one."""
+    """Return a bin for every category with at least `least` rows; the rarer ones share one."""
     gap = gaps(values)
     names = category_names(values[~gap]) if not gap.all() else ()
     codes = category_codes(values, names)
@@ -133,7 +133,7 @@ def category_bins(column: str, values: Column, least: int) -> Bins:
 
 
 def _quantiles(plain: Floats, bins: int) -> Floats:
-    """The inner edges of quantile bins: values of the column, each once, the largest left out."""
+    """Return the inner edges of quantile bins: values of the column, each once, the largest left out."""
     if not len(plain):
         return np.empty(0)
     edges: Floats = np.unique(np.quantile(plain, np.arange(1, bins) / bins, method="inverted_cdf"))
@@ -142,7 +142,8 @@ def _quantiles(plain: Floats, bins: int) -> Floats:
 
 
 def _joined(edges: Floats, counts: list[int], least: int) -> tuple[list[float], list[int]]:
-    """The bins with the smallest joined to its smaller neighbour for as long as one is below `least`."""
+    """Return the bins with the smallest joined to its smaller neighbour for as long as one is below
+    `least`."""
     left = edges.tolist()
     while len(counts) > 1 and min(counts) < least:
         k = counts.index(min(counts))
@@ -155,7 +156,7 @@ def _joined(edges: Floats, counts: list[int], least: int) -> tuple[list[float], 
 
 
 def _place(sizes: list[int], rows: int, least: int) -> int:
-    """The bin for so many more rows: one of their own, or the largest there is if they are too few."""
+    """Return the bin for so many more rows: one of their own, or the largest there is if they are too few."""
     if rows == 0:
         return UNSEEN
     if rows >= least or not sizes:

@@ -45,11 +45,11 @@ class Counted:
         return Counted(names, tuple(int(n) for n in rows), int((codes < 0).sum()))
 
     def are_ids(self) -> bool:
-        """Whether there are too many different values for categories: ids, names or free text."""
+        """Return whether there are too many different values for categories: ids, names or free text."""
         return len(self.names) > max(MANY, IDS * sum(self.rows))
 
     def rare(self, rare: int | Literal["auto"]) -> tuple[str, ...]:
-        """The values of fewer rows than `rare`; "auto": those of one row, if they are many.
+        """Return the values of fewer rows than `rare`; "auto": those of one row, if they are many.
 
         >>> Counted(("a", "b", "c"), (90, 60, 1), 0).rare("auto")
         ('c',)
@@ -62,14 +62,15 @@ class Counted:
 
 
 def gaps_in(values: Column) -> NDArray[np.bool_]:
-    """Which rows of a column have no value."""
+    """Return which rows of a column have no value."""
     if values.dtype == object:
         return np.array([not str(v).strip() for v in values], dtype=bool)
     return np.isnan(values.astype(np.float64))
 
 
 def codes_in(values: Column, names: Sequence[str]) -> Rows:
-    """Each value's position in `names`, gaps and unknown values at those for them; -1 where there is none."""
+    """Return each value's position in `names`, gaps and unknown values at those for them; -1 where there is
+    none."""
     codes = category_codes(values, names)
     place = {name: k for k, name in enumerate(names)}
     lost = np.flatnonzero(codes < 0)

@@ -59,7 +59,7 @@ class Labels:
         return tuple(c for c in self.classes if c not in self.positive) if self.task == "binary" else ()
 
     def said(self) -> str:
-        """What the labels are, in words."""
+        """Return what the labels are, in words."""
         match self.task:
             case "binary":
                 return f"two classes: {some(self.positive)} is positive, {some(self.negative)} is not"
@@ -104,7 +104,7 @@ class Labels:
         return Labels(task, classes, chosen)
 
     def transform(self, y: Column, *, name: str = "labels", origin: Rows | None = None) -> Floats:
-        """The labels of any rows, coded like the training rows."""
+        """Return the labels of any rows, coded like the training rows."""
         y = _checked(y, self.task, name, origin)
         if self.task == "regression":
             return y.astype(np.float64)
@@ -128,17 +128,17 @@ class Labels:
         return sign[codes]
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain lists and text, for JSON."""
+        """Return the same as plain lists and text, for JSON."""
         return asdict(self)
 
     @staticmethod
     def from_dict(plain: dict[str, Any]) -> Labels:
-        """The labels that `to_dict` described, also after a journey through JSON."""
+        """Return the labels that `to_dict` described, also after a journey through JSON."""
         return Labels(plain["task"], tuple(plain["classes"]), tuple(plain["positive"]))
 
 
 def _known(value: str | float, classes: Sequence[str]) -> str:
-    """A label as the classes have it: columns of nothing but TRUE and FALSE are read as 1 and 0."""
+    """Return a label as the classes have it: columns of nothing but TRUE and FALSE are read as 1 and 0."""
     text = _text(value)
     return text if text in classes else {"true": "1", "false": "0"}.get(text.lower(), text)
 
@@ -159,7 +159,8 @@ FEW_NUMBERS, FEW_TEXTS = 20, 200  # more different numbers are no classes; nor a
 
 
 def guessed_task(y: Column, name: str) -> Task:
-    """What labels are, where nobody says: two different ones, a few texts or whole numbers, or numbers."""
+    """Return what labels are, where nobody says: two different ones, a few texts or whole numbers, or
+    numbers."""
     names = category_names(y)
     if len(names) <= 2:
         return "binary"  # one alone is refused with the labels
@@ -176,7 +177,8 @@ def guessed_task(y: Column, name: str) -> Task:
 
 
 def category_names(values: Column) -> tuple[str, ...]:
-    """The different values as text, without gaps; sorted by size if all are numbers, else by alphabet."""
+    """Return the different values as text, without gaps; sorted by size if all are numbers, else by
+    alphabet."""
     names = {_text(v) for v in _different(values)[0]} - {""}
     try:
         return tuple(sorted(names, key=lambda text: (float(text), text)))
@@ -185,7 +187,7 @@ def category_names(values: Column) -> tuple[str, ...]:
 
 
 def category_codes(values: Column, names: Sequence[str]) -> Rows:
-    """Each value's position in `names`; -1 for a gap and for a value that is not among them."""
+    """Return each value's position in `names`; -1 for a gap and for a value that is not among them."""
     place = {text: k for k, text in enumerate(names)}
     different, which = _different(values)
     codes = np.array([place.get(_text(v), -1) for v in different], dtype=np.int64)
@@ -193,7 +195,7 @@ def category_codes(values: Column, names: Sequence[str]) -> Rows:
 
 
 def _different(values: Column) -> tuple[Iterable[Any], Rows]:
-    """The different values, and which of them every row has."""
+    """Return the different values, and which of them every row has."""
     if values.dtype != object:
         found, which = np.unique(values, return_inverse=True)
         return found, which.ravel()
@@ -203,7 +205,7 @@ def _different(values: Column) -> tuple[Iterable[Any], Rows]:
 
 
 def _second(classes: Sequence[str]) -> tuple[str, ...]:
-    """The one of two labels that is +1 where nobody says.
+    """Return the one of two labels that is +1 where nobody says.
 
     >>> _second(("no", "yes")), _second(("ja", "nein"))
     (('yes',), ('ja',))
@@ -213,7 +215,7 @@ def _second(classes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _text(value: Any) -> str:
-    """A value as text without blanks around it: 2.0 is "2", a gap is ""."""
+    """Return a value as text without blanks around it: 2.0 is "2", a gap is ""."""
     if isinstance(value, str):
         return value.strip()
     number = float(value)
@@ -223,7 +225,7 @@ def _text(value: Any) -> str:
 
 
 def _checked(y: NDArray[Any], task: Task, name: str, origin: Rows | None) -> Column:
-    """The labels as float64 or as text, none of them missing."""
+    """Return the labels as float64 or as text, none of them missing."""
     if len(y) == 0:
         raise DataError(f"{name}: no labels")
     text = y.dtype.kind in "OUS"

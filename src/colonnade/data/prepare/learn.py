@@ -44,7 +44,7 @@ def learn(
     rare: Rare,
     intercept: bool,
 ) -> Preparation:
-    """The preparation of these training rows; the options were checked."""
+    """Return the preparation of these training rows; the options were checked."""
     found = _Findings()
     _sort_out(found, raw, categorical, missing, rare)
     numbers = _learn_numbers(found, raw, scale, tails, missing)
@@ -73,7 +73,8 @@ def learn(
 
 
 def widths(raw: RawTable, categorical: tuple[str, ...] = (), rare: Rare = "auto") -> tuple[int, ...]:
-    """How many columns each column becomes when it is prepared; a column that is left out counts as one.
+    """Return how many columns each column becomes when it is prepared; a column that is left out counts as
+    one.
 
     >>> towns = np.array(["Ulm", "Bonn"], dtype=object)
     >>> widths(RawTable("people", ("age", "town"), (np.array([31.0, 42.0]), towns)))
@@ -119,7 +120,7 @@ def _sort_out(
 def _learn_numbers(
     found: _Findings, raw: RawTable, scale: Scale | float, tails: Tails, missing: Missing
 ) -> Numbers:
-    """What fills the gaps of number columns, what becomes of their outliers, and what scales them."""
+    """Return what fills the gaps of number columns, what becomes of their outliers, and what scales them."""
     names = found.numbers
     X = scaling.numbers(raw, names, raw.reading.dates)
     if missing == "error":
@@ -166,7 +167,8 @@ def _plain(values: Floats, keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> 
 
 
 def _gaps(X: Matrix, names: list[str]) -> dict[str, int]:
-    """The number columns with gaps, and how many; not those of a sparse file, nor those without any value."""
+    """Return the number columns with gaps, and how many; not those of a sparse file, nor those without any
+    value."""
     if isinstance(X, csr_array):
         return {}
     gaps = np.isnan(X).sum(axis=0)
@@ -174,7 +176,7 @@ def _gaps(X: Matrix, names: list[str]) -> dict[str, int]:
 
 
 def _sentences(found: _Findings, raw: RawTable, scale: Scale | float, missing: Missing) -> list[str]:
-    """What was done, in words."""
+    """Return what was done, in words."""
     said = []
     numbers = [c for c in found.numbers if c not in found.constant]
     if scale == "auto" and numbers and raw.sparse:
@@ -210,7 +212,7 @@ def _sentences(found: _Findings, raw: RawTable, scale: Scale | float, missing: M
 
 
 def _warnings(found: _Findings, raw: RawTable) -> list[str]:
-    """What the owner should look at."""
+    """Return what the owner should look at."""
     left_out = [_left_out(c, different, raw) for c, different in found.ids.items()]
     numbers = [c for c in found.numbers if c not in found.constant]
     return [
@@ -222,7 +224,7 @@ def _warnings(found: _Findings, raw: RawTable) -> list[str]:
 
 
 def _left_out(column: str, different: int, raw: RawTable) -> str:
-    """Why a text column is left out, and how to keep it."""
+    """Return why a text column is left out, and how to keep it."""
     named = f"column '{column}'"
     if any(said.startswith(named) for said in raw.reading.warned):  # it was told why it is text
         return f"{named} is left out: as text it has {different:,} different values"
@@ -233,5 +235,5 @@ def _left_out(column: str, different: int, raw: RawTable) -> str:
 
 
 def _counted(columns: dict[str, int]) -> str:
-    """Columns with a number each, the first few."""
+    """Return columns with a number each, the first few."""
     return some(f"{c} ({n:,})" for c, n in columns.items())

@@ -49,7 +49,8 @@ class Recipe:
     ready: bool = False
 
     def with_gaps(self) -> Recipe:
-        """The same for trees, which take columns as they are: numbers unscaled, gaps where they were."""
+        """Return the same for trees, which take columns as they are: numbers unscaled, gaps where they
+        were."""
         return replace(self, scale="none", missing="keep")
 
 
@@ -61,7 +62,7 @@ class Prepared(NamedTuple):
     test: Table | None
 
     def plain(self) -> dict[str, Any] | None:
-        """What was learnt, as plain data; None if the columns were ready."""
+        """Return what was learnt, as plain data; None if the columns were ready."""
         return None if self.preparation is None else self.preparation.to_dict()
 
 
@@ -98,14 +99,14 @@ class PartyData:
         return self.train.rows
 
     def ready(self) -> PartyData:
-        """The same data with its columns prepared."""
+        """Return the same data with its columns prepared."""
         if self.recipe.ready:
             return self
         preparation, train, test = self.prepare()
         return PartyData.of(self.party, train, test, preparation)
 
     def prepare(self) -> Prepared:
-        """The columns as numbers. Statistics come from this party's training rows alone."""
+        """Return the columns as numbers. Statistics come from this party's training rows alone."""
         recipe, train, test = self.recipe, self.train, self.test
         if recipe.ready:
             return Prepared(self.preparation, _ready(train), None if test is None else _ready(test))
@@ -127,22 +128,22 @@ class PartyData:
 
 
 def _prepared(preparation: Preparation, raw: RawTable) -> Table:
-    """Columns as numbers, with the labels and weights of the rows."""
+    """Return columns as numbers, with the labels and weights of the rows."""
     return replace(preparation.transform(raw, _coded(raw)), weight=raw.weight)
 
 
 def _raw(table: Table) -> RawTable:
-    """The same arrays as a raw table."""
+    """Return the same arrays as a raw table."""
     return RawTable(table.name, table.columns, table.X, table.ids, table.y, weight=table.weight)
 
 
 def _ready(raw: RawTable) -> Table:
-    """The same arrays as a table."""
+    """Return the same arrays as a table."""
     if isinstance(raw.values, tuple):
         raise TypeError(f"{raw.name}: columns that are ready are one matrix, not text")
     return Table(raw.name, raw.columns, raw.values, _coded(raw), raw.ids, raw.weight)
 
 
 def _coded(raw: RawTable) -> Floats | None:
-    """The labels, which are numbers here; the same array, not a copy."""
+    """Return the labels, which are numbers here; the same array, not a copy."""
     return None if raw.y is None else as_numbers(raw.y)

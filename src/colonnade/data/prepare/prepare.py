@@ -47,7 +47,7 @@ class Numbers:
     bend: tuple[float, ...] = ()
 
     def of(self, raw: RawTable, dates: dict[str, str], missing: Missing, zero: tuple[str, ...]) -> Matrix:
-        """These columns of any rows; those in `zero` become 0."""
+        """Return these columns of any rows; those in `zero` become 0."""
         X = scaling.numbers(raw, list(self.names), dates)
         if missing == "error":
             refuse_gaps(raw, self.names, X)
@@ -147,7 +147,7 @@ class Preparation:
         return bool(self.gaps or {*self.numbers.names, *self.categories} - set(self.constant))
 
     def done(self) -> list[str]:
-        """What was done to the columns, in sentences that name this party's own columns."""
+        """Return what was done to the columns, in sentences that name this party's own columns."""
         return list(self.sentences["done"])
 
     @property
@@ -191,12 +191,12 @@ class Preparation:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain lists, numbers and text, for JSON."""
+        """Return the same as plain lists, numbers and text, for JSON."""
         return {**asdict(self), "woe": msgspec.to_builtins(self.woe)}
 
     @staticmethod
     def from_dict(plain: dict[str, Any]) -> Preparation:
-        """The preparation that `to_dict` described, also after a journey through JSON."""
+        """Return the preparation that `to_dict` described, also after a journey through JSON."""
         lists = {key: tuple(plain[key]) for key in ("columns", "gaps", "constant")}
         texts = {
             key: {name: tuple(values) for name, values in plain[key].items()}
@@ -221,7 +221,8 @@ class Preparation:
         return X
 
     def _assemble(self, raw: RawTable, numbers: Floats) -> Matrix:
-        """One matrix of number columns, one-hot columns and the intercept, in the order of `outputs`."""
+        """Return one matrix of number columns, one-hot columns and the intercept, in the order of
+        `outputs`."""
         rows, names, gaps = np.arange(raw.rows), set(self.numbers.names), set(self.gaps)
         places: list[int] = []  # of the number columns
         i, j = [rows[:0]], [rows[:0]]  # where the ones go
@@ -256,7 +257,7 @@ class Preparation:
 
 
 def _with_evidence(sentences: dict[str, tuple[str, ...]], columns: int) -> dict[str, tuple[str, ...]]:
-    """What was done, and that columns were weighed before it, if any were."""
+    """Return what was done, and that columns were weighed before it, if any were."""
     if not columns:
         return sentences
     what = f"{columns} columns" if columns > 1 else "1 column"
@@ -265,7 +266,7 @@ def _with_evidence(sentences: dict[str, tuple[str, ...]], columns: int) -> dict[
 
 
 def _idle(columns: Sequence[str]) -> str:
-    """What the owner of columns is told that teach nothing."""
+    """Return what the owner of columns is told that teach nothing."""
     return (
         f"every column ({some(columns, 4)}) is constant in the training rows or nothing but ids: this party "
         "takes part and adds nothing to the model; give it other columns"
@@ -318,7 +319,7 @@ def refuse_missing(raw: RawTable, categorical: str) -> None:
 
 
 def _gap(raw: RawTable, column: str, row: int) -> DataError:
-    """The error that names a gap."""
+    """Return the error that names a gap."""
     return DataError(
         f"{raw.name}: column '{column}', row {raw.row_number(row)} has no value; "
         "fill it in, or set missing = 'auto', 'mean' or 'zero'"
@@ -326,7 +327,7 @@ def _gap(raw: RawTable, column: str, row: int) -> DataError:
 
 
 def _sparse(numbers: Floats, places: list[int], ones: tuple[Rows, Rows], shape: tuple[int, int]) -> csr_array:
-    """A sparse matrix with number columns at `places`, and with ones at rows and columns `ones`."""
+    """Return a sparse matrix with number columns at `places`, and with ones at rows and columns `ones`."""
     r, k = np.nonzero(numbers)
     i = np.concatenate([ones[0], r])
     j = np.concatenate([ones[1], np.array(places, dtype=np.int64)[k]])

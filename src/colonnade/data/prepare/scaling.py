@@ -41,7 +41,7 @@ FAR = 10.0  # times a column's range
 
 
 def numbers(raw: RawTable, columns: list[str], dates: Mapping[str, str]) -> Matrix:
-    """These columns as a fresh float64 matrix that may be changed in place.
+    """Return these columns as a fresh float64 matrix that may be changed in place.
 
     `dates` are columns of dates with the pattern that they are written in, where a table has them as text.
     """
@@ -59,7 +59,8 @@ def numbers(raw: RawTable, columns: list[str], dates: Mapping[str, str]) -> Matr
 
 
 def _from_text(raw: RawTable, column: str, values: NDArray[Any], date: str | None) -> Floats:
-    """A text column as numbers, gaps as NaN; it was a column of numbers or dates in the training rows."""
+    """Return a text column as numbers, gaps as NaN; it was a column of numbers or dates in the training
+    rows."""
     parsed = np.full(len(values), np.nan)
     for row, value in enumerate(values):
         text = str(value).strip()
@@ -74,7 +75,8 @@ def _from_text(raw: RawTable, column: str, values: NDArray[Any], date: str | Non
 
 
 def caps(X: Floats, tail: float = TAIL) -> tuple[Floats, Floats, Floats]:
-    """The least and the greatest value of each column that is no outlier, and how far apart quantiles are.
+    """Return the least and the greatest value of each column that is no outlier, and how far apart quantiles
+    are.
 
     Gaps do not count.
     """
@@ -95,7 +97,8 @@ def caps(X: Floats, tail: float = TAIL) -> tuple[Floats, Floats, Floats]:
 
 
 def far(X: Floats) -> tuple[Floats, Floats]:
-    """How far new rows may lie beyond a column's least and greatest value where outliers stay as they are.
+    """Return how far new rows may lie beyond a column's least and greatest value where outliers stay as they
+    are.
 
     Nothing is known of what lies further, and a score that no fixed-point number holds would end a run.
     """
@@ -106,7 +109,7 @@ def far(X: Floats) -> tuple[Floats, Floats]:
 
 
 def _edges(X: Floats) -> tuple[Floats, Floats]:
-    """The least and the greatest value of each column, without gaps; NaN where there is none."""
+    """Return the least and the greatest value of each column, without gaps; NaN where there is none."""
     return np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
 
 
@@ -129,7 +132,7 @@ def tame(X: Floats, low: Floats, high: Floats, bend: Floats | None = None) -> No
 
 
 def outliers(X: Floats, low: Floats, high: Floats) -> NDArray[np.int64]:
-    """How many values of each column lie beyond its caps."""
+    """Return how many values of each column lie beyond its caps."""
     return np.asarray(((low > X) | (high < X)).sum(axis=0), dtype=np.int64)
 
 
@@ -139,7 +142,7 @@ def first_gap(X: Matrix) -> tuple[int, int] | None:
 
 
 def means(X: Matrix) -> Floats:
-    """Each column's mean over the values that are there (0 where none is)."""
+    """Return each column's mean over the values that are there (0 where none is)."""
     n, d = X.shape
     if isinstance(X, csr_array):
         gap = np.isnan(X.data)
@@ -165,7 +168,7 @@ def fill_gaps(X: Matrix, fill: Floats) -> None:
 def statistics(
     X: Matrix, scale: Scale | float, raw: RawTable, columns: list[str]
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Each column's shift and divisor for this scale, and which columns have one value only."""
+    """Return each column's shift and divisor for this scale, and which columns have one value only."""
     d = len(columns)
     if d == 0:
         return np.zeros(0), np.ones(0), np.zeros(0, dtype=bool)
@@ -216,5 +219,5 @@ def apply(X: Matrix, shift: Floats, divisor: Floats, keep: NDArray[np.bool_]) ->
 
 
 def _row(values: Any) -> Floats:
-    """One number per column as a dense vector, whichever form SciPy gave it."""
+    """Return one number per column as a dense vector, whichever form SciPy gave it."""
     return np.asarray(values.toarray() if issparse(values) else values, dtype=np.float64).ravel()

@@ -32,11 +32,12 @@ class Survey:
         return Survey(path, load(path, bare=True))
 
     def has(self, column: str) -> bool:
-        """Whether the file has a column of this name."""
+        """Return whether the file has a column of this name."""
         return self.raw.has(column)
 
     def found(self, joined_by: str | None = None) -> list[str]:
-        """What is in the file, a line each; nothing about how ids, in `joined_by`, look: they are text."""
+        """Return what is in the file, a line each; nothing about how ids, in `joined_by`, look: they are
+        text."""
         raw = self.raw
         text = [c for c in raw.columns if not raw.sparse and raw.column(c).dtype == object]
         gaps = {c: n for c in raw.columns if not raw.sparse and (n := int(gaps_in(raw.column(c)).sum()))}
@@ -48,20 +49,20 @@ class Survey:
         return [*lines, *(text for text in reading if not text.startswith(f"column '{joined_by}'"))]
 
     def different(self, column: str) -> int:
-        """How many different values a column has."""
+        """Return how many different values a column has."""
         return len(set(self.raw.column(column).tolist()))
 
     def tells_apart(self, column: str) -> bool:
-        """Whether a column has a value of its own in nearly every row."""
+        """Return whether a column has a value of its own in nearly every row."""
         return self.different(column) > 0.9 * self.raw.rows
 
     def telling(self) -> dict[str, set[str]]:
-        """The values of all columns that tell rows apart."""
+        """Return the values of all columns that tell rows apart."""
         columns = [] if self.raw.sparse else [c for c in self.raw.columns if self.tells_apart(c)]
         return {column: set(map(_alike, self.raw.column(column).tolist())) for column in columns}
 
     def ids(self, column: str) -> NDArray[np.str_]:
-        """The ids in a column, letter by letter as they are written, without gaps."""
+        """Return the ids in a column, letter by letter as they are written, without gaps."""
         if column not in self._ids:
             written = load(self.path, bare=True, categorical=[column]).column(column)
             self._ids[column] = np.array(
@@ -71,12 +72,12 @@ class Survey:
 
 
 def _alike(value: object) -> str:
-    """An id in a form in which most ways to write it are the same: C-007 and c-007, 42.0 and 00042."""
+    """Return an id in a form in which most ways to write it are the same: C-007 and c-007, 42.0 and 00042."""
     return str(value).strip().casefold().removesuffix(".0").lstrip("0")
 
 
 def label_candidates(surveys: Sequence[Survey]) -> list[str]:
-    """Columns that may be labels: those of one file only with few different values, two first."""
+    """Return columns that may be labels: those of one file only with few different values, two first."""
     found: list[tuple[bool, int, str]] = []
     for survey in surveys:
         for column in survey.raw.columns:
@@ -88,7 +89,7 @@ def label_candidates(surveys: Sequence[Survey]) -> list[str]:
 
 
 def id_candidates(surveys: Sequence[Survey]) -> list[str]:
-    """Columns that may be ids: in every file, with a value of its own in nearly every row."""
+    """Return columns that may be ids: in every file, with a value of its own in nearly every row."""
     return [
         column
         for column in surveys[0].raw.columns
@@ -97,7 +98,8 @@ def id_candidates(surveys: Sequence[Survey]) -> list[str]:
 
 
 def joining_columns(surveys: Sequence[Survey]) -> tuple[str, ...]:
-    """A column of each file, of any name, by whose values most rows are in all files; () if next to none are.
+    """Return a column of each file, of any name, by whose values most rows are in all files; () if next to
+    none are.
 
     A few values are common to any two columns of numbers.
     """
@@ -116,12 +118,12 @@ def joining_columns(surveys: Sequence[Survey]) -> tuple[str, ...]:
 
 
 def with_labels(surveys: Sequence[Survey]) -> bool:
-    """Whether a file's format has a place for labels, like LIBSVM."""
+    """Return whether a file's format has a place for labels, like LIBSVM."""
     return any(survey.raw.y is not None for survey in surveys)
 
 
 def base_rate(survey: Survey, label: str) -> str:
-    """How often each label is there, in words."""
+    """Return how often each label is there, in words."""
     counted = Counted.of(survey.raw.column(label))
     gaps = [f"no label: {counted.gaps:,}"] if counted.gaps else []
     if len(counted.names) > FEW:

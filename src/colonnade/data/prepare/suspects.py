@@ -32,7 +32,7 @@ def like_ids(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
 
 
 def counts_rows(values: Column) -> bool:
-    """Whether these are whole numbers that all differ."""
+    """Return whether these are whole numbers that all differ."""
     if values.dtype == object or not np.array_equal(values, np.floor(values)):  # NaN is not equal either
         return False
     return len(np.unique(values)) == len(values)
@@ -78,7 +78,7 @@ def odd_spellings(categories: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
 
 
 def _alike(names: Sequence[str]) -> list[list[str]]:
-    """The names that differ in case or blanks alone, together."""
+    """Return the names that differ in case or blanks alone, together."""
     alike: dict[str, list[str]] = {}
     for name in names:
         alike.setdefault(" ".join(name.casefold().split()), []).append(name)
@@ -105,7 +105,7 @@ def like_labels(
 
 
 def _explains(values: Floats, y: Floats, classes: Floats, *, ordered: bool) -> bool:
-    """Whether a column's values tell (nearly) every row's label."""
+    """Return whether a column's values tell (nearly) every row's label."""
     there = ~np.isnan(values)
     values, y = values[there], y[there]
     if len(values) < FEWEST or len(np.unique(values)) < 2 or len(np.unique(y)) < 2:
@@ -122,7 +122,8 @@ def _explains(values: Floats, y: Floats, classes: Floats, *, ordered: bool) -> b
 
 
 def _order(values: Floats, positive: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
-    """The part of pairs of rows with different labels that the values put in order, whichever way round."""
+    """Return the part of pairs of rows with different labels that the values put in order, whichever way
+    round."""
     _, place, rows = np.unique(values, return_inverse=True, return_counts=True)
     ranks, n = (np.cumsum(rows) - (rows - 1) / 2)[place], int(positive.sum())  # ties share their middle rank
     area = (ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(values) - n))
@@ -130,7 +131,7 @@ def _order(values: Floats, positive: np.ndarray[tuple[int], np.dtype[np.bool_]])
 
 
 def _numbers(raw: RawTable, column: str) -> Floats:
-    """A number column, also if its numbers are text."""
+    """Return a number column, also if its numbers are text."""
     values = raw.column(column)
     parsed = numbers_of(values) if values.dtype == object else values
     return np.asarray(parsed, dtype=np.float64)

@@ -26,7 +26,7 @@ from colonnade.job.sections import ClassWeight
 
 
 def take_weights(raw: RawTable, column: str) -> RawTable:
-    """The table with a column moved out of its features: it says how much every row counts."""
+    """Return the table with a column moved out of its features: it says how much every row counts."""
     weight = _numbers(
         raw.column(column), f"{raw.name}: the weight column '{column}'", "weights are numbers >= 0"
     )
@@ -36,7 +36,7 @@ def take_weights(raw: RawTable, column: str) -> RawTable:
 
 
 def take_exposure(raw: RawTable, column: str) -> RawTable:
-    """The table with its counts as rates, weighted by a column of exposures, which is no feature."""
+    """Return the table with its counts as rates, weighted by a column of exposures, which is no feature."""
     which = f"{raw.name}: the exposure column '{column}'"
     exposure = _numbers(raw.column(column), which, "exposures are numbers > 0")
     counts = None if raw.y is None else _numbers(raw.y, f"{raw.name}: the label", "counts have an exposure")
@@ -47,7 +47,7 @@ def take_exposure(raw: RawTable, column: str) -> RawTable:
 
 
 def _numbers(column: Column, which: str, why: str) -> Floats:
-    """A column as numbers; text is refused."""
+    """Return a column as numbers; text is refused."""
     try:
         return np.asarray(column, dtype=np.float64)
     except ValueError:
@@ -77,7 +77,8 @@ def check_weights(weight: Floats, name: str, origin: Rows | None = None) -> None
 
 
 def training_weights(raw: RawTable, labels: Labels, class_weight: ClassWeight) -> Floats | None:
-    """The weights of training rows, 1 on average: of the table times that of the class; None if all are 1."""
+    """Return the weights of training rows, 1 on average: of the table times that of the class; None if all
+    are 1."""
     weight = raw.weight
     if class_weight is not None and raw.y is not None:
         if labels.task == "regression":
@@ -94,7 +95,7 @@ def class_weights(
     weight: Floats | None = None,
     sides: Rows | None = None,
 ) -> Floats:
-    """The weight of every row, whose class is `classes[code]`, times the weight that it has already.
+    """Return the weight of every row, whose class is `classes[code]`, times the weight that it has already.
 
     "balanced" gives every class the same sum of weights; with `sides`, every group of classes that they name.
 
@@ -117,14 +118,14 @@ def class_weights(
 
 
 def normalised(weight: Floats, name: str) -> Floats:
-    """The weights over their mean."""
+    """Return the weights over their mean."""
     check_weights(weight, name)
     scaled: Floats = weight / weight.mean()
     return scaled
 
 
 def _sides(labels: Labels) -> Rows | None:
-    """Where there are two sides: on which of them every class is."""
+    """Return where there are two sides: on which of them every class is."""
     if labels.task != "binary":
         return None
     return np.array([int(name in labels.positive) for name in labels.classes])

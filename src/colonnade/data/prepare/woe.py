@@ -39,18 +39,18 @@ class Weighed:
     iv: float
 
     def transform(self, table: RawTable) -> Floats:
-        """The WOE of every row; 0, which says nothing, where the training rows had no such value."""
+        """Return the WOE of every row; 0, which says nothing, where the training rows had no such value."""
         codes = codes_of(table, self.bins)
         by_bin = np.append(np.array(self.woe)[np.array(self.group, dtype=np.int64)], 0.0)
         return np.asarray(by_bin[codes], dtype=np.float64)  # UNSEEN is the last entry
 
     def joined(self, table: RawTable) -> Rows:
-        """The joined bin of every row; UNSEEN where the training rows had no such value."""
+        """Return the joined bin of every row; UNSEEN where the training rows had no such value."""
         codes = codes_of(table, self.bins)
         return np.append(np.array(self.group, dtype=np.int64), UNSEEN)[codes]
 
     def names(self) -> list[str]:
-        """The joined bins in words."""
+        """Return the joined bins in words."""
         return [
             self.bins.describe([k for k, g in enumerate(self.group) if g == joined])
             for joined in range(len(self.woe))
@@ -67,7 +67,7 @@ class Counts:
     bads: tuple[int, ...]
 
     def joined(self, group: Sequence[int]) -> Counts:
-        """The counts of joined bins."""
+        """Return the counts of joined bins."""
         parts = range(max(group) + 1)
         rows = tuple(sum(r for r, g in zip(self.rows, group, strict=True) if g == k) for k in parts)
         bads = tuple(sum(b for b, g in zip(self.bads, group, strict=True) if g == k) for k in parts)
@@ -75,7 +75,7 @@ class Counts:
 
 
 def make_bins(table: RawTable, categorical: Sequence[str], woe: Woe) -> list[Bins]:
-    """The bins of every column of a party: text and `categorical` columns by value, others by size."""
+    """Return the bins of every column of a party: text and `categorical` columns by value, others by size."""
     if table.sparse:
         raise DataError(f"{table.name}: sparse columns cannot be weighed; give dense ones, or drop woe")
     found = []
@@ -91,12 +91,12 @@ def make_bins(table: RawTable, categorical: Sequence[str], woe: Woe) -> list[Bin
 
 
 def codes_of(table: RawTable, bins: Bins) -> Rows:
-    """The bin of every row of a table."""
+    """Return the bin of every row of a table."""
     return bins.codes(_column(table, bins.column, bins.numeric))
 
 
 def weigh_columns(table: RawTable, weighed: Sequence[Weighed]) -> RawTable:
-    """The table with the WOE of every value in its place."""
+    """Return the table with the WOE of every value in its place."""
     values = np.empty((table.rows, len(weighed)))
     for j, each in enumerate(weighed):
         values[:, j] = each.transform(table)
@@ -107,7 +107,7 @@ def weigh_columns(table: RawTable, weighed: Sequence[Weighed]) -> RawTable:
 
 
 def woe_of(counts: Counts) -> tuple[tuple[float, ...], float]:
-    """The WOE of every bin and the IV of the column; an empty count is taken as half a row."""
+    """Return the WOE of every bin and the IV of the column; an empty count is taken as half a row."""
     bads, goods = sum(counts.bads), sum(counts.rows) - sum(counts.bads)
     woe, iv = [], 0.0
     for rows, bad in zip(counts.rows, counts.bads, strict=True):
@@ -119,7 +119,7 @@ def woe_of(counts: Counts) -> tuple[tuple[float, ...], float]:
 
 
 def join_bins(counts: Counts, woe: Woe) -> tuple[int, ...]:
-    """Which bins become one: the number of the joined bin of every bin."""
+    """Return which bins become one: the number of the joined bin of every bin."""
     pile = _Pile(counts)
     while len(pile.groups) > 1 and pile.smallest() < woe.cases:
         pile.join(*min(pile.with_smallest(), key=pile.loss))
@@ -143,7 +143,7 @@ class _Pile:
         return sum(self._counts.rows[k] for k in group) - bads, bads
 
     def smallest(self) -> int:
-        """The fewest rows of either kind that any group has."""
+        """Return the fewest rows of either kind that any group has."""
         return min(min(self.size(group)) for group in self.groups)
 
     def with_smallest(self) -> Iterator[tuple[int, int]]:
@@ -162,7 +162,7 @@ class _Pile:
             yield from ((min(pair), max(pair)) for pair in pairwise(by_rate))
 
     def loss(self, pair: tuple[int, int]) -> float:
-        """The IV that is lost if these two groups become one."""
+        """Return the IV that is lost if these two groups become one."""
         one, other = (self.groups[k] for k in pair)
         return self._iv(one) + self._iv(other) - self._iv([*one, *other])
 
@@ -177,7 +177,7 @@ class _Pile:
         self.groups = kept + apart
 
     def numbered(self) -> tuple[int, ...]:
-        """The number of the group of every bin, in the order of their first bins."""
+        """Return the number of the group of every bin, in the order of their first bins."""
         place = {}
         for number, group in enumerate(sorted(self.groups, key=min)):
             place.update(dict.fromkeys(group, number))
@@ -212,7 +212,7 @@ class _Pile:
 
 
 def _column(table: RawTable, column: str, numeric: bool) -> Column:
-    """A column's values, text as numbers where the bins are those of numbers."""
+    """Return a column's values, text as numbers where the bins are those of numbers."""
     values = table.column(column)
     if numeric and values.dtype == object:
         values = numbers(table.select([column]), [column], {})[:, 0]
@@ -220,7 +220,7 @@ def _column(table: RawTable, column: str, numeric: bool) -> Column:
 
 
 def _is_number(table: RawTable, column: str) -> bool:
-    """Whether a column of text can be read as numbers throughout."""
+    """Return whether a column of text can be read as numbers throughout."""
     try:
         _column(table, column, numeric=True)
     except DataError:

@@ -68,7 +68,7 @@ class Parts(NamedTuple):
 
 
 def date_pattern(texts: Sequence[str]) -> str | None:
-    """How all these texts write dates, or times of a day and durations: "hms".
+    """Return how all these texts write dates, or times of a day and durations: "hms".
 
     "?" if nobody can tell day from month; None if not all are dates that are written in the same way.
 
@@ -96,7 +96,7 @@ def date_pattern(texts: Sequence[str]) -> str | None:
 
 
 def date_words(days: float) -> str:
-    """A number of days from 1970 as a date, with the time where it is not midnight.
+    """Return a number of days from 1970 as a date, with the time where it is not midnight.
 
     >>> date_words(18_365.0), date_words(0.75)
     ('2020-04-13', '1970-01-01 18:00')
@@ -107,7 +107,8 @@ def date_words(days: float) -> str:
 
 
 def days_of(text: str, pattern: str) -> float:
-    """The days from 1970 to a date, or a time in days, that is written like `pattern`; NaN if it is none.
+    """Return the days from 1970 to a date, or a time in days, that is written like `pattern`; NaN if it is
+    none.
 
     >>> days_of("Jan 2, 1970 6:00 PM", "bdy"), days_of("36:00", "hms"), days_of("2/1/69", "dmy:1930")
     (1.75, 1.5, -364.0)
@@ -143,7 +144,7 @@ class CompactDates(NamedTuple):
 
 
 def compact_dates(numbers: Floats, *, known: bool = False) -> CompactDates | None:
-    """Numbers of eight digits that nearly all are dates; None if they are not, or too few to be sure.
+    """Return numbers of eight digits that nearly all are dates; None if they are not, or too few to be sure.
 
     Up to three different ones among many may be none, such as 99999999. With `known` it is known that they
     are dates, however few.
@@ -166,7 +167,7 @@ def compact_dates(numbers: Floats, *, known: bool = False) -> CompactDates | Non
 
 
 def _calendar(numbers: Floats) -> Floats:
-    """The days from 1970 of numbers such as 19991231; NaN where they are no dates."""
+    """Return the days from 1970 of numbers such as 19991231; NaN where they are no dates."""
     days = np.full(len(numbers), np.nan)
     (likely,) = np.nonzero((numbers >= FIRST) & (numbers <= LAST) & (numbers % 1 == 0))
     year, rest = np.divmod(numbers[likely].astype(np.int64), 10_000)
@@ -180,7 +181,7 @@ def _calendar(numbers: Floats) -> Floats:
 
 
 def said_of(name: str, pattern: str) -> str:
-    """What was done to a column of dates or times."""
+    """Return what was done to a column of dates or times."""
     what = "times became parts of a day" if pattern == CLOCK else "dates became days since 1970"
     _, _, century = pattern.partition(":")
     years = f" (years of two digits are those from {century} to {int(century) + 99})" if century else ""
@@ -188,18 +189,18 @@ def said_of(name: str, pattern: str) -> str:
 
 
 def like_dates(texts: Iterable[str]) -> bool:
-    """Whether all these texts look like dates, whether or not they can be read."""
+    """Return whether all these texts look like dates, whether or not they can be read."""
     return all(map(_LIKE_DATE.fullmatch, texts))
 
 
 @cache
 def _look(form: str, short: bool) -> re.Pattern[str]:
-    """What a date of this form looks like; `short`: with a year of two digits."""
+    """Return what a date of this form looks like; `short`: with a year of two digits."""
     return re.compile(_FORMS[form].replace(_Y, r"(?P<y>\d{2})") if short else _FORMS[form])
 
 
 def _found(text: str, form: str, short: bool = False) -> re.Match[str]:
-    """A text that is of this form, taken apart."""
+    """Return a text that is of this form, taken apart."""
     match = _look(form, short).fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not written like {form}")
@@ -207,13 +208,13 @@ def _found(text: str, form: str, short: bool = False) -> re.Match[str]:
 
 
 def _all(texts: Sequence[str], form: str, *, short: bool = False) -> bool:
-    """Whether all texts are of this form, with months that exist and years of our times."""
+    """Return whether all texts are of this form, with months that exist and years of our times."""
     look = _look(form, short)
     return all(_is_date(look.fullmatch(text), form) for text in texts)
 
 
 def _is_date(match: re.Match[str] | None, form: str) -> bool:
-    """Whether the month of a text exists, and its year is of our times where there is no day."""
+    """Return whether the month of a text exists, and its year is of our times where there is no day."""
     if match is None or ("b" in form and match["b"][:3].lower() not in _MONTHS):
         return False
     if form in ("ym", "my") and not 1 <= int(match["m"]) <= 12:
@@ -222,7 +223,7 @@ def _is_date(match: re.Match[str] | None, form: str) -> bool:
 
 
 def _seasons(texts: Sequence[str], form: str) -> bool:
-    """Whether these are no months but years of two summers: 2008-09, 2009-10."""
+    """Return whether these are no months but years of two summers: 2008-09, 2009-10."""
     if form != "ym":
         return False
     matches = [_found(text, form) for text in texts]
@@ -234,7 +235,7 @@ def _parts(match: re.Match[str]) -> Parts:
 
 
 def _day_first(dates: Sequence[Parts]) -> str | None:
-    """Whether the day comes before the month or behind it; "?" if nothing shows it."""
+    """Return whether the day comes before the month or behind it; "?" if nothing shows it."""
     first, second = max(each.first for each in dates), max(each.second for each in dates)
     if min(first, second) > 12:
         return None
@@ -244,7 +245,8 @@ def _day_first(dates: Sequence[Parts]) -> str | None:
 
 
 def _short_years(texts: Sequence[str]) -> str | None:
-    """The pattern of dates with a year of two digits at their end or their beginning: 13/04/20, 99-12-31."""
+    """Return the pattern of dates with a year of two digits at their end or their beginning: 13/04/20,
+    99-12-31."""
     if not _all(texts, "dmy", short=True):
         return None
     dates = [_parts(_found(text, "dmy", short=True)) for text in texts]
@@ -260,12 +262,12 @@ def _short_years(texts: Sequence[str]) -> str | None:
 
 
 def _may_begin_with_year(dates: Sequence[Parts]) -> bool:
-    """Whether month and day may be the second and the third part."""
+    """Return whether month and day may be the second and the third part."""
     return all(1 <= each.second <= 12 and 1 <= each.third <= _LONGEST for each in dates)
 
 
 def _with_century(form: str, texts: Sequence[str]) -> str:
-    """The form with the first of the hundred years that its years of two digits are in.
+    """Return the form with the first of the hundred years that its years of two digits are in.
 
     They begin in the middle of the longest time without a date, and in the century that brings the dates
     nearest to the year 2000: births of 45 to 99 and 02 are from 1945 to 2002.
@@ -280,7 +282,7 @@ def _with_century(form: str, texts: Sequence[str]) -> str:
 
 
 def _time_of(part: dict[str, str]) -> timedelta:
-    """The time of the day, as it is in Greenwich where a zone is given as a difference."""
+    """Return the time of the day, as it is in Greenwich where a zone is given as a difference."""
     hour, minute, second = (int(part.get(name, 0)) for name in ("hour", "minute", "second"))
     if half := part.get("half", "").lower():
         hour = hour % 12 + 12 * (half == "p")

@@ -102,11 +102,11 @@ class Dialect:
             raise DataError(f"decimal and thousands are both {self.decimal!r}; they must differ")
 
     def date_of(self, column: str) -> str | None:
-        """How a column of dates was written in training, if it was one."""
+        """Return how a column of dates was written in training, if it was one."""
         return (self.dates or {}).get(column)
 
     def said(self) -> list[str]:
-        """What is unusual about the file, in words."""
+        """Return what is unusual about the file, in words."""
         words = []
         if self.separator != ",":
             words.append(
@@ -122,7 +122,8 @@ class Dialect:
 
 
 def sniffed(content: bytes, given: Dialect, name: str) -> tuple[bytes, Dialect]:
-    """The file's content as UTF-8 without a byte order mark, and its dialect with nothing left open."""
+    """Return the file's content as UTF-8 without a byte order mark, and its dialect with nothing left
+    open."""
     encoding, text = _decoded(content, given.encoding, name)
     plain = text.encode() if encoding != "utf-8" else content.removeprefix(codecs.BOM_UTF8)
     separator = given.separator
@@ -148,7 +149,8 @@ def sniffed(content: bytes, given: Dialect, name: str) -> tuple[bytes, Dialect]:
 
 
 def _decoded(content: bytes, encoding: str | None, name: str) -> tuple[str, str]:
-    """The file's encoding and its text. Text in UTF-8 is seldom anything else; the rest is Windows's."""
+    """Return the file's encoding and its text. Text in UTF-8 is seldom anything else; the rest is
+    Windows's."""
     if encoding is not None:
         try:
             return codecs.lookup(encoding).name, content.decode(encoding).removeprefix("\ufeff")
@@ -189,7 +191,7 @@ def _records(beginning: str, separator: str) -> Iterator[list[str]]:
 
 
 def _above(lines: list[str], separator: str | None, usual: str) -> int:
-    """How many lines stand above the header."""
+    """Return how many lines stand above the header."""
     for above in range(min(MOST + 1, len(lines))):
         rest = "".join(lines[above : above + SOME])
         how = separator or _separator(rest, usual)
@@ -199,7 +201,8 @@ def _above(lines: list[str], separator: str | None, usual: str) -> int:
 
 
 def _separator(beginning: str, usual: str) -> str:
-    """The separator by which most records have as many fields as the header, and the more the better."""
+    """Return the separator by which most records have as many fields as the header, and the more the
+    better."""
 
     def fit(separator: str) -> tuple[float, int, bool]:
         header, *rows = [len(row) for row in _records(beginning, separator)] or [0]
@@ -211,7 +214,7 @@ def _separator(beginning: str, usual: str) -> str:
 
 
 def _decimal_marks(beginning: str, separator: str) -> tuple[int, int]:
-    """How many cells have a decimal point for sure, and how many a decimal comma."""
+    """Return how many cells have a decimal point for sure, and how many a decimal comma."""
     cells = [cell.strip() for row in list(_records(beginning, separator))[1:] for cell in row]
     return (
         sum(_POINT.fullmatch(cell) is not None for cell in cells),

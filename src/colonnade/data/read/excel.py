@@ -49,14 +49,14 @@ def read_excel(path: Path, wanted: Wanted) -> RawTable:
 
 
 def _rows(sheet: Any) -> list[list[Any]]:
-    """The rows of a sheet that are not empty, without the empty columns at its right."""
+    """Return the rows of a sheet that are not empty, without the empty columns at its right."""
     rows = [list(row) for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row)]
     width = max((k + 1 for row in rows for k, cell in enumerate(row) if cell is not None), default=0)
     return [[_text(cell) for cell in row[:width]] for row in rows]
 
 
 def _text(cell: Any) -> Any:
-    """A cell as CSV has it: whole days, which Excel keeps with a time of midnight, are dates."""
+    """Return a cell as CSV has it: whole days, which Excel keeps with a time of midnight, are dates."""
     if isinstance(cell, datetime) and cell.time() == time():
         return cell.date()
     return "" if cell is None else cell

@@ -61,7 +61,8 @@ def load(
 
 
 def load_ids(path: Path, names: Sequence[str]) -> list[NDArray[np.str_]]:
-    """The id columns of a file as they are written, every row in its place; DataError if one is empty."""
+    """Return the id columns of a file as they are written, every row in its place; DataError if one is
+    empty."""
     ids = _opened(path, Wanted(ids=tuple(names)), None, AS_FOUND).ids
     if ids is None:
         raise DataError(f"{path}: its columns have no names; give CSV, Parquet or Excel with {names[0]}")
@@ -72,7 +73,7 @@ def load_ids(path: Path, names: Sequence[str]) -> list[NDArray[np.str_]]:
 
 
 def _opened(path: Path, wanted: Wanted, n_features: int | None, dialect: Dialect) -> RawTable:
-    """A file as it is written; DataError if it cannot be read."""
+    """Return a file as it is written; DataError if it cannot be read."""
     if path.is_dir():
         raise DataError(f"{path}: this is a folder, not a file")
     if not path.is_file():
@@ -110,7 +111,7 @@ def _read(path: Path, wanted: Wanted, n_features: int | None, dialect: Dialect) 
 
 
 def label_gaps(raw: RawTable, y: Column) -> NDArray[np.bool_]:
-    """Which rows have no label; infinite ones are refused."""
+    """Return which rows have no label; infinite ones are refused."""
     if y.dtype == object:
         return np.asarray(y == "")
     numbers = y.astype(np.float64)
@@ -121,7 +122,7 @@ def label_gaps(raw: RawTable, y: Column) -> NDArray[np.bool_]:
 
 
 def _labelled(raw: RawTable) -> RawTable:
-    """The rows that have a label, where labels were read."""
+    """Return the rows that have a label, where labels were read."""
     if raw.y is None:
         return raw
     gaps = label_gaps(raw, raw.y)

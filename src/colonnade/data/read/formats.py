@@ -31,13 +31,13 @@ COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open,
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """The file's content as a stream, decompressed on the way."""
+    """Return the file's content as a stream, decompressed on the way."""
     opener = COMPRESSED.get(path.suffix)
     return opener(path, "rb") if opener else path.open("rb")
 
 
 def plain_name(path: Path) -> str:
-    """The file's name without .gz, .bz2 or .xz."""
+    """Return the file's name without .gz, .bz2 or .xz."""
     return path.name.removesuffix(path.suffix) if path.suffix in COMPRESSED else path.name
 
 
@@ -118,7 +118,7 @@ def read_parquet(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
 
 
 def raw_table(path: Path, table: Any, wanted: Wanted, dialect: Dialect, said: tuple[str, ...]) -> RawTable:
-    """A pyarrow table as a `RawTable`: the label and the ids apart from the other columns."""
+    """Return a pyarrow table as a `RawTable`: the label and the ids apart from the other columns."""
     table, mended, doubtful = header.named(path, table)
     names: list[str] = table.column_names
     roles = [("label", wanted.label), *(("id", c) for c in wanted.ids)]
@@ -171,7 +171,7 @@ def _refuse_infinite(path: Path, table: Any, names: list[str]) -> None:
 def column_of(
     path: Path | str, name: str, column: Any, dialect: Dialect, verbatim: bool = False, *, dates: bool = True
 ) -> Recognised:
-    """A pyarrow column as float64 (gaps are NaN), or as text (gaps are empty)."""
+    """Return a pyarrow column as float64 (gaps are NaN), or as text (gaps are empty)."""
     import pyarrow as pa
 
     kind = column.type
@@ -197,7 +197,8 @@ def column_of(
 
 
 def _decoded(column: Any) -> Any:
-    """A pyarrow column of categories as its values; pyarrow's own cast does not know every kind of text."""
+    """Return a pyarrow column of categories as its values; pyarrow's own cast does not know every kind of
+    text."""
     import pyarrow as pa
 
     kind = column.type.value_type
@@ -207,7 +208,7 @@ def _decoded(column: Any) -> Any:
 
 
 def _days(column: Any) -> NDArray[np.float64]:
-    """A pyarrow column of dates, times or durations in days."""
+    """Return a pyarrow column of dates, times or durations in days."""
     import pyarrow as pa
 
     kind = column.type
@@ -220,7 +221,8 @@ def _days(column: Any) -> NDArray[np.float64]:
 
 
 def _spelt(column: Any) -> Any:
-    """A pyarrow column as a CSV file would have it: whole numbers without decimals, whole days as dates."""
+    """Return a pyarrow column as a CSV file would have it: whole numbers without decimals, whole days as
+    dates."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -235,7 +237,7 @@ def _spelt(column: Any) -> Any:
 
 
 def _ids(table: Any, names: tuple[str, ...]) -> NDArray[np.str_]:
-    """The id of every row as it is written, "" where a part of it is missing."""
+    """Return the id of every row as it is written, "" where a part of it is missing."""
     parts: list[NDArray[np.str_]] = []
     for name in names:
         words, which = different(_spelt(table[name]))

@@ -41,12 +41,12 @@ class Columns(NamedTuple):
 
 
 def is_frame(X: Any) -> bool:
-    """Whether this is a data frame: something with named columns that it gives away as Arrow's."""
+    """Return whether this is a data frame: something with named columns that it gives away as Arrow's."""
     return hasattr(X, "__arrow_c_stream__") or (hasattr(X, "columns") and hasattr(X, "dtypes"))
 
 
 def columns_of(X: Any, name: str = "X", dates: dict[str, str] | None = None) -> Columns:
-    """The columns of an array, a sparse matrix or a data frame; `name` stands in error texts.
+    """Return the columns of an array, a sparse matrix or a data frame; `name` stands in error texts.
 
     `dates` are the columns of dates in training, where this is for a model that was trained before.
     """
@@ -75,7 +75,7 @@ def _sparse(X: Any) -> Matrix:
 
 
 def _array(X: Any, name: str) -> NDArray[Any]:
-    """The values as float64, or as objects where some are not numbers."""
+    """Return the values as float64, or as objects where some are not numbers."""
     try:
         values = np.asarray(X)
     except ValueError as problem:
@@ -86,7 +86,7 @@ def _array(X: Any, name: str) -> NDArray[Any]:
 
 
 def _read(name: str, columns: dict[str, Recognised], rows: int) -> RawTable:
-    """One table of columns that were recognised one by one, and what was done to them."""
+    """Return one table of columns that were recognised one by one, and what was done to them."""
     reading = Reading(
         said=tuple(each.said for each in columns.values() if each.said),
         warned=tuple(each.warned for each in columns.values() if each.warned),
@@ -97,7 +97,7 @@ def _read(name: str, columns: dict[str, Recognised], rows: int) -> RawTable:
 
 
 def _parsed(name: str, values: NDArray[Any], dialect: Dialect) -> Recognised:
-    """A column of Python objects: numbers, a gap is NaN, or what text means (`recognise`)."""
+    """Return a column of Python objects: numbers, a gap is NaN, or what text means (`recognise`)."""
     gaps = np.array([value is None or value != value for value in values], dtype=bool)
     numbers = np.full(len(values), np.nan)
     try:
@@ -109,7 +109,7 @@ def _parsed(name: str, values: NDArray[Any], dialect: Dialect) -> Recognised:
 
 
 def _from_frame(X: Any, name: str, dialect: Dialect) -> Columns:
-    """The columns of a data frame, by way of Arrow."""
+    """Return the columns of a data frame, by way of Arrow."""
     import pyarrow as pa
 
     table = _arrow(X, name)
@@ -122,7 +122,7 @@ def _from_frame(X: Any, name: str, dialect: Dialect) -> Columns:
 
 
 def _arrow(X: Any, name: str) -> Any:
-    """A frame as a pyarrow table."""
+    """Return a frame as a pyarrow table."""
     import pyarrow as pa
 
     _refuse_twice(X.column_names if hasattr(X, "column_names") else X.columns, name)
@@ -144,7 +144,7 @@ def _refuse_twice(columns: Iterable[object], name: str) -> None:
 
 
 def _from_pandas(X: Any) -> Any:
-    """A frame of pandas as a pyarrow table, without its index."""
+    """Return a frame of pandas as a pyarrow table, without its index."""
     import pyarrow as pa
 
     X = X.copy(deep=False)  # whose columns may be replaced; they are few that are
@@ -163,5 +163,5 @@ def _from_pandas(X: Any) -> Any:
 
 
 def _of_intervals(kind: Any) -> bool:
-    """Whether a kind of pandas's columns is categories that are intervals."""
+    """Return whether a kind of pandas's columns is categories that are intervals."""
     return str(getattr(getattr(kind, "categories", None), "dtype", "")).startswith("interval")

@@ -18,7 +18,7 @@ INDEX = "__index_level_0__"  # what pandas calls an index without a name in Parq
 
 
 def named(path: object, table: Any) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
-    """A pyarrow table whose names are as they should be, what was done to it, and what to look at.
+    """Return a pyarrow table whose names are as they should be, what was done to it, and what to look at.
 
     Columns without a name and without any value are what separators at the ends of lines make.
     """
@@ -40,7 +40,7 @@ def named(path: object, table: Any) -> tuple[Any, tuple[str, ...], tuple[str, ..
 
 
 def _no_header(names: Sequence[str]) -> tuple[str, ...]:
-    """What to say where names look like values."""
+    """Return what to say where names look like values."""
     numbers = [name for name in names if number_of(name) is not None]
     if len(names) < 2 or len(numbers) < NUMBERS * len(names):
         return ()
@@ -48,12 +48,13 @@ def _no_header(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def names_of(plain: bytes, separator: str) -> list[str]:
-    """The names in the first line that is not blank, as they are written."""
+    """Return the names in the first line that is not blank, as they are written."""
     return next((row for row in _records(plain[:BEGINNING], separator) if row), [])
 
 
 def mended(plain: bytes, separator: str) -> bytes | None:
-    """The file with a separator at the end of its header, where every other line has one there; else None."""
+    """Return the file with a separator at the end of its header, where every other line has one there; else
+    None."""
     records = _records(plain, separator)
     width = len(next(records, []))
     if not width or any(len(row) != width + 1 or row[-1] for row in records):
@@ -64,7 +65,8 @@ def mended(plain: bytes, separator: str) -> bytes | None:
 
 
 def fault(plain: bytes, separator: str) -> str | None:
-    """What is wrong with the file, on how many lines and which is the first; None if nothing is found."""
+    """Return what is wrong with the file, on how many lines and which is the first; None if nothing is
+    found."""
     reader = csv.reader(_text(plain), delimiter=separator)
     header = next((row for row in reader if row), None)
     if header is None:
@@ -91,11 +93,11 @@ def fault(plain: bytes, separator: str) -> str | None:
 
 
 def _records(plain: bytes, separator: str) -> Iterator[list[str]]:
-    """All records that are not blank."""
+    """Return all records that are not blank."""
     return (row for row in csv.reader(_text(plain), delimiter=separator) if row)
 
 
 def _text(plain: bytes) -> io.StringIO:
-    """The text of a file, for a reader that takes fields of any length."""
+    """Return the text of a file, for a reader that takes fields of any length."""
     csv.field_size_limit(MOST_TEXT)
     return io.StringIO(plain.decode(errors="replace"), newline="")

@@ -33,7 +33,7 @@ NO_ID, TWICE = "no id", "the same row twice"
 
 
 def normaliser(key: Key, name: str) -> Callable[[str, int], str]:
-    """The function that brings a value of an id column (and its row, for errors) into its normal form.
+    """Return the function that brings a value of an id column (and its row, for errors) into its normal form.
 
     >>> normaliser(Key(case="lower"), "mail")("  Ada@Example.ORG ", 0)
     'ada@example.org'
@@ -69,7 +69,7 @@ def normaliser(key: Key, name: str) -> Callable[[str, int], str]:
 
 
 def common(ids: Sequence[Sequence[str] | NDArray[np.str_]], rule: Key) -> int:
-    """How many ids are in all of some files after a rule; none where an id has no such form.
+    """Return how many ids are in all of some files after a rule; none where an id has no such form.
 
     >>> common([["007", "008"], ["7", "9"]], Key(kind="integer"))
     1
@@ -81,7 +81,7 @@ def common(ids: Sequence[Sequence[str] | NDArray[np.str_]], rule: Key) -> int:
 
 
 def _forms(ids: NDArray[np.str_], rule: Key) -> list[str]:
-    """The normal form of every id."""
+    """Return the normal form of every id."""
     plain = _at_once(ids, rule)
     if plain is not None:
         return list(map(str, plain.tolist()))
@@ -90,13 +90,14 @@ def _forms(ids: NDArray[np.str_], rule: Key) -> list[str]:
 
 
 def best_rule(ids: Sequence[NDArray[np.str_]]) -> tuple[str, int]:
-    """The one of `RULES` after which most ids are in all files, and how many; the plainest of equals."""
+    """Return the one of `RULES` after which most ids are in all files, and how many; the plainest of
+    equals."""
     counted = {written: common(ids, rule) for written, rule in RULES.items()}
     return max(counted.items(), key=lambda each: each[1])
 
 
 def identified(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> RawTable:
-    """The table with its ids in normal form, and with one row for each.
+    """Return the table with its ids in normal form, and with one row for each.
 
     Rows without an id are left out, and so is a row that is there twice. Two different rows with one id are
     an error: nobody but their owner knows which one is right.
@@ -118,19 +119,19 @@ def identified(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> RawT
 
 
 def parts_of(ids: NDArray[np.str_], columns: int) -> list[NDArray[np.str_]]:
-    """The columns of ids that were joined to one text each."""
+    """Return the columns of ids that were joined to one text each."""
     if columns == 1:
         return [ids]
     return [np.array(part) for part in zip(*(text.split(ID_MARK) for text in ids.tolist()), strict=True)]
 
 
 def shown(id_text: str) -> str:
-    """An id for an error text."""
+    """Return an id for an error text."""
     return id_text.replace(ID_MARK, " + ")
 
 
 def normal(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> NDArray[np.str_]:
-    """Every id in its normal form; an error counts those that have none."""
+    """Return every id in its normal form; an error counts those that have none."""
     forms = [normaliser(key, name) for key, name in zip(keys, names, strict=True)]
     ids = np.empty(0, dtype=np.str_) if raw.ids is None else raw.ids
     pieces, faults = [ids[:0]], []
@@ -153,7 +154,7 @@ def normal(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> NDArray[
 
 
 def _form_of(text: str, number: int, forms: Sequence[Callable[[str, int], str]]) -> str:
-    """The normal form of the id in a row of the file; DataError if it has none."""
+    """Return the normal form of the id in a row of the file; DataError if it has none."""
     parts = text.split(ID_MARK) if len(forms) > 1 else [text]
     if len(parts) != len(forms):
         raise DataError(f"id of row {number} has the character {ID_MARK!r}, which joins columns")
@@ -161,7 +162,7 @@ def _form_of(text: str, number: int, forms: Sequence[Callable[[str, int], str]])
 
 
 def _at_once(ids: NDArray[np.str_], key: Key) -> NDArray[np.str_] | None:
-    """The normal form of many ids by a few calls; None where each has to be looked at.
+    """Return the normal form of many ids by a few calls; None where each has to be looked at.
 
     In ASCII there is one way to write a letter, and a capital has one small one.
     """
@@ -179,7 +180,7 @@ def _at_once(ids: NDArray[np.str_], key: Key) -> NDArray[np.str_] | None:
 
 
 def _once(raw: RawTable) -> RawTable:
-    """The table with every id once; DataError if rows of one id differ."""
+    """Return the table with every id once; DataError if rows of one id differ."""
     ids = np.empty(0, dtype=np.str_) if raw.ids is None else raw.ids
     if len(array_of(ids).unique()) == len(ids):
         return raw
@@ -205,7 +206,7 @@ def _once(raw: RawTable) -> RawTable:
 
 
 def _same(raw: RawTable, one: int, other: int) -> bool:
-    """Whether two rows have the same values, and labels where there are some."""
+    """Return whether two rows have the same values, and labels where there are some."""
     rows = raw.take(np.array([one, other]))
     columns = [] if rows.y is None else [rows.y]
     columns += [rows.column(c) for c in rows.columns]

@@ -25,7 +25,7 @@ def read_idx(path: Path) -> RawTable:
 
 
 def _array(path: Path) -> NDArray[np.uint8]:
-    """The array of unsigned bytes that a file holds."""
+    """Return the array of unsigned bytes that a file holds."""
     with open_bytes(path) as stream:
         content = stream.read()
     # header: 0, 0, 8 (unsigned bytes), number of dimensions, then each dimension as big-endian int32

@@ -40,7 +40,7 @@ def read_libsvm(path: Path, n_features: int | None) -> RawTable:
 
 
 def _fault(path: Path, n_features: int | None) -> str | None:
-    """What is wrong with the file and on which line, or None if nothing is found."""
+    """Return what is wrong with the file and on which line, or None if nothing is found."""
     with open_bytes(path) as stream:
         for number, line in enumerate(stream, start=1):
             fields = line.split(b"#")[0].split()
@@ -52,7 +52,7 @@ def _fault(path: Path, n_features: int | None) -> str | None:
 
 
 def _line_fault(fields: list[str], n_features: int | None) -> str | None:
-    """What is wrong with the fields of a line, the label first, or None if nothing is."""
+    """Return what is wrong with the fields of a line, the label first, or None if nothing is."""
     previous = 0
     for k, field in enumerate(fields):
         index, colon, value = field.rpartition(":")

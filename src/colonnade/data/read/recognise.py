@@ -56,7 +56,8 @@ class Recognised:
 
 
 def recognise(name: str, texts: Any, dialect: Dialect, *, dates: bool = True) -> Recognised:
-    """A text column (what pyarrow makes an array of): numbers, days, or text without blanks around it."""
+    """Return a text column (what pyarrow makes an array of): numbers, days, or text without blanks around
+    it."""
     different, place = _different(texts)
     there = [text for text in different if text]
     if not there:
@@ -77,7 +78,7 @@ def recognise(name: str, texts: Any, dialect: Dialect, *, dates: bool = True) ->
 
 
 def from_numbers(name: str, numbers: Floats, dialect: Dialect) -> Recognised | None:
-    """A column of numbers such as 19991231 as days; None if these are no dates."""
+    """Return a column of numbers such as 19991231 as days; None if these are no dates."""
     before = dialect.date_of(name)
     if dialect.dates is not None and before in (None, CLOCK):
         return None  # in training it was no column of dates, whatever these look like
@@ -92,7 +93,8 @@ def from_numbers(name: str, numbers: Floats, dialect: Dialect) -> Recognised | N
 def _numbers(
     name: str, different: Sequence[str], place: NDArray[np.int64], dialect: Dialect
 ) -> Recognised | None:
-    """A column of numbers, with a sentence about their unit if they have one; None if not all are numbers."""
+    """Return a column of numbers, with a sentence about their unit if they have one; None if not all are
+    numbers."""
     parse, unit = _number_parser([text for text in different if text], dialect)
     if parse is None:
         return None
@@ -101,7 +103,8 @@ def _numbers(
 
 
 def _dates(name: str, different: Sequence[str], place: NDArray[np.int64], pattern: str) -> Recognised | None:
-    """A column of dates that are written like `pattern`; None if some are not, but for a few among many."""
+    """Return a column of dates that are written like `pattern`; None if some are not, but for a few among
+    many."""
     if pattern == UNSURE:
         return None
     days = np.array([np.nan if not text else days_of(text, pattern) for text in different])
@@ -115,7 +118,8 @@ def _dates(name: str, different: Sequence[str], place: NDArray[np.int64], patter
 def _without_words(
     name: str, different: Sequence[str], place: NDArray[np.int64], dialect: Dialect, *, dates: bool
 ) -> Recognised | None:
-    """A column of many numbers or dates and a few words, which become gaps; None if it is no such column."""
+    """Return a column of many numbers or dates and a few words, which become gaps; None if it is no such
+    column."""
     words = (text for text in different if text and not any(map(str.isdigit, text)))
     odd = list(islice(words, ODD + 1))  # of a column of names no more is read
     there = [text for text in different if text and text not in odd] if 0 < len(odd) <= ODD else []
@@ -134,7 +138,7 @@ def _without_words(
 
 
 def _as_gaps(name: str, what: str, rows: int, odd: Sequence[str]) -> str | None:
-    """A sentence about values that became gaps, if there are some."""
+    """Return a sentence about values that became gaps, if there are some."""
     if not rows:
         return None
     named = ", ".join(repr(text[:20]) for text in odd)
@@ -142,12 +146,12 @@ def _as_gaps(name: str, what: str, rows: int, odd: Sequence[str]) -> str | None:
 
 
 def number_of(text: str) -> float | None:
-    """The number that a text is for sure, whatever file it is from; None if it is none."""
+    """Return the number that a text is for sure, whatever file it is from; None if it is none."""
     return _plain(text.strip(), ".", "'")
 
 
 def _different(texts: Any) -> tuple[list[str], NDArray[np.int64]]:
-    """The different texts without blanks around them, gaps as "", and which of them every row has."""
+    """Return the different texts without blanks around them, gaps as "", and which of them every row has."""
     import pyarrow as pa
 
     column = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, type=pa.string())
@@ -156,7 +160,8 @@ def _different(texts: Any) -> tuple[list[str], NDArray[np.int64]]:
 
 
 def _number_parser(texts: Sequence[str], dialect: Dialect) -> tuple[Parser | None, str]:
-    """What makes numbers of all these texts, and the unit that they share; None if not all are for sure."""
+    """Return what makes numbers of all these texts, and the unit that they share; None if not all are for
+    sure."""
     decimal = dialect.decimal or "."
     thousands = dialect.thousands or ("," if decimal == "." else ".")
     sure = dialect.sure or dialect.thousands is not None
@@ -189,7 +194,8 @@ def _number_parser(texts: Sequence[str], dialect: Dialect) -> tuple[Parser | Non
 
 
 def _signed(text: str) -> tuple[float, str]:
-    """The sign of a number and the rest of its text: (12.50), 12.50-, -12.50 and a typographic minus."""
+    """Return the sign of a number and the rest of its text: (12.50), 12.50-, -12.50 and a typographic
+    minus."""
     text = text.replace("\u2212", "-")
     negative = _BRACKETS.fullmatch(text)
     if negative is not None:
@@ -199,7 +205,7 @@ def _signed(text: str) -> tuple[float, str]:
 
 @cache
 def _writing(point: str, group: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Numbers with marks between thousands, and numbers without."""
+    """Return numbers with marks between thousands, and numbers without."""
     mark, dot = rf"[{re.escape(group)}' \u00a0\u202f’]", re.escape(point)
     return (
         re.compile(rf"[+-]?\d{{1,3}}({mark})\d{{3}}(?:\1\d{{3}})*(?:{dot}\d*)?"),
@@ -208,7 +214,8 @@ def _writing(point: str, group: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _plain(text: str, point: str, group: str) -> float | None:
-    """A number with this decimal mark, and these or blank marks between thousands; None if it is none."""
+    """Return a number with this decimal mark, and these or blank marks between thousands; None if it is
+    none."""
     in_groups, without = _writing(point, group)
     if grouped := in_groups.fullmatch(text):
         text = text.replace(grouped[1], "")
@@ -218,14 +225,16 @@ def _plain(text: str, point: str, group: str) -> float | None:
 
 
 def _either_way(texts: Sequence[str], point: str, group: str) -> bool:
-    """Whether the marks in these numbers could as well mean the other thing, and nothing shows which."""
+    """Return whether the marks in these numbers could as well mean the other thing, and nothing shows
+    which."""
     swapped = all(_plain(text, group, point) is not None for text in texts) if group in ".," else False
     marked = any(point in text or group in text for text in texts)
     return marked and swapped
 
 
 def _units(texts: Sequence[str]) -> set[str]:
-    """The units of these numbers; none at all if a text is no number or has a unit that nobody knows."""
+    """Return the units of these numbers; none at all if a text is no number or has a unit that nobody
+    knows."""
     units = set()
     for text in texts:
         match = _MONEY.fullmatch(_signed(text)[1])
@@ -239,7 +248,8 @@ def _units(texts: Sequence[str]) -> set[str]:
 
 
 def _doubt(name: str, texts: Sequence[str], pattern: str | None, dialect: Dialect) -> str | None:
-    """Why a column that looks like numbers or dates stays text, and what to do; None if it just is text."""
+    """Return why a column that looks like numbers or dates stays text, and what to do; None if it just is
+    text."""
     if pattern == UNSURE:
         return (
             f"column '{name}' has dates such as {texts[0]} in which day and month cannot be told apart; "
@@ -273,7 +283,7 @@ def _doubt(name: str, texts: Sequence[str], pattern: str | None, dialect: Dialec
 
 
 def numbers_of(texts: Sequence[object] | NDArray[Any]) -> Floats | None:
-    """All these texts as numbers, gaps as NaN; None if one is neither."""
+    """Return all these texts as numbers, gaps as NaN; None if one is neither."""
     parsed = np.empty(len(texts))
     for row, value in enumerate(texts):
         text = str(value).strip()

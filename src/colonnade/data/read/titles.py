@@ -19,7 +19,7 @@ Record = Sequence[Any]
 
 
 def titles(records: Sequence[Record]) -> int:
-    """How many of these records stand above the header.
+    """Return how many of these records stand above the header.
 
     >>> titles([("Customers",), ("made", "today"), ("id", "age", "town"), ("a7", "31", "Ulm")])
     2
@@ -31,7 +31,8 @@ def titles(records: Sequence[Record]) -> int:
 
 
 def begins(records: Sequence[Record], above: Sequence[Record]) -> bool:
-    """Whether the first of these records is the header of the others, with nothing but titles above."""
+    """Return whether the first of these records is the header of the others, with nothing but titles
+    above."""
     header, rows = ([_words(record) for record in records] or [[]])[0], [_words(r) for r in records[1:]]
     width, alike = len(header), [row for row in rows if len(row) == len(header)]
     if width < 2 or len(alike) < AGREE * len(rows) or _filled(header) < width - 1:
@@ -54,5 +55,5 @@ def _filled(words: list[str]) -> int:
 
 
 def _number(word: str) -> bool:
-    """Whether this is a number, a date or the like, and no name."""
+    """Return whether this is a number, a date or the like, and no name."""
     return word.lstrip("+-.,$€£(")[:1].isdigit()

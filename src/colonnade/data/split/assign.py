@@ -151,7 +151,7 @@ def _held_in_memory(
 
 
 def label_holders(parties: Sequence[str], active: int | list[str]) -> tuple[str, ...]:
-    """The names of the parties that hold the label: the first so many, or those that `active` names.
+    """Return the names of the parties that hold the label: the first so many, or those that `active` names.
 
     >>> label_holders(["bank", "shop", "post"], 2)
     ('bank', 'shop')
@@ -174,7 +174,8 @@ def label_holders(parties: Sequence[str], active: int | list[str]) -> tuple[str,
 
 
 def _from_one_table(data: Data, source: str, seed: int) -> tuple[PartyTables, PartyTables | None]:
-    """Every party's training and test rows, from one table whose columns are split over the parties."""
+    """Return every party's training and test rows, from one table whose columns are split over the
+    parties."""
     train, test = read(
         source,
         data.test,
@@ -191,7 +192,7 @@ def _from_one_table(data: Data, source: str, seed: int) -> tuple[PartyTables, Pa
 
 
 def _split(train: RawTable, data: Data, seed: int) -> Split:
-    """Who holds which columns of one table: as the job names them, or about as many each by chance."""
+    """Return who holds which columns of one table: as the job names them, or about as many each by chance."""
     if data.columns is not None:
         return split_by_name(train.columns, data.columns)
     server: Split = {SERVER: ()} if data.server == "apart" else {}
@@ -204,12 +205,12 @@ def _split(train: RawTable, data: Data, seed: int) -> Split:
 
 
 def _columns(raw: RawTable, split: Split) -> PartyTables:
-    """Every party's columns of one table."""
+    """Return every party's columns of one table."""
     return {party: raw.select(columns) for party, columns in split.items()}
 
 
 def _without(raw: RawTable, drop: Sequence[str] | None) -> RawTable:
-    """The table without the columns to drop, all of which it must have."""
+    """Return the table without the columns to drop, all of which it must have."""
     if not drop:
         return raw
     raw.positions(drop)  # an error that names a column which is not there
@@ -219,7 +220,7 @@ def _without(raw: RawTable, drop: Sequence[str] | None) -> RawTable:
 def _from_party_files(
     data: Data, files: Mapping[str, str], label_holders: tuple[str, ...]
 ) -> tuple[PartyTables, PartyTables | None]:
-    """Every party's training and test rows, from one file per party."""
+    """Return every party's training and test rows, from one file per party."""
     label = data.label
     if data.id is None or label is None:
         raise DataError("data.files: name the id column (data.id) and the label column (data.label)")
@@ -259,12 +260,12 @@ def _check_categorical(data: Data, tables: PartyTables) -> None:
 
 
 def _dialect(data: Data) -> Dialect:
-    """How the job says that its files are written."""
+    """Return how the job says that its files are written."""
     return Dialect(data.separator, data.decimal, data.thousands, data.encoding)
 
 
 def _without_in_any(tables: PartyTables, drop: Sequence[str]) -> PartyTables:
-    """The tables without the columns to drop, each of which some party must have."""
+    """Return the tables without the columns to drop, each of which some party must have."""
     held = [column for raw in tables.values() for column in raw.columns]
     for column in drop:
         if column not in held:
@@ -273,7 +274,7 @@ def _without_in_any(tables: PartyTables, drop: Sequence[str]) -> PartyTables:
 
 
 def _train_test(tables: PartyTables, fraction: float, seed: int) -> tuple[PartyTables, PartyTables]:
-    """The tables in two parts, training and test rows: the same rows at every party."""
+    """Return the tables in two parts, training and test rows: the same rows at every party."""
     rows = next(iter(tables.values())).rows
     kept, tested = train_test_rows(rows, fraction, seed)
     return (
@@ -283,13 +284,14 @@ def _train_test(tables: PartyTables, fraction: float, seed: int) -> tuple[PartyT
 
 
 def _weighted(raw: RawTable, data: Data) -> RawTable:
-    """The table with weights and exposures apart from its features, if the job names columns of them."""
+    """Return the table with weights and exposures apart from its features, if the job names columns of
+    them."""
     raw = raw if data.weight is None else take_weights(raw, data.weight)
     return raw if data.exposure is None else take_exposure(raw, data.exposure)
 
 
 def _held(raw: RawTable, holds_label: bool, y: Floats, weight: Floats | None) -> RawTable:
-    """A party's table, with labels and weights only where it holds the label."""
+    """Return a party's table, with labels and weights only where it holds the label."""
     return replace(raw, y=y if holds_label else None, weight=weight if holds_label else None)
 
 
@@ -297,7 +299,7 @@ def _held(raw: RawTable, holds_label: bool, y: Floats, weight: Floats | None) ->
 
 
 def _labels(train: RawTable, task: Task | None, data: Data, defaults: Defaults | None) -> Labels:
-    """How the labels of the training rows become numbers."""
+    """Return how the labels of the training rows become numbers."""
     y = _raw_labels(train)
     if task is None:
         task = _task(train, data, defaults)
@@ -308,7 +310,7 @@ def _labels(train: RawTable, task: Task | None, data: Data, defaults: Defaults |
 
 
 def _task(train: RawTable, data: Data, defaults: Defaults | None) -> Task:
-    """What the label is, where the job does not say."""
+    """Return what the label is, where the job does not say."""
     if data.positive is not None:
         return "binary"
     if defaults is not None:
@@ -317,24 +319,24 @@ def _task(train: RawTable, data: Data, defaults: Defaults | None) -> Task:
 
 
 def _coded(labels: Labels, raw: RawTable) -> Floats:
-    """The labels of a table as numbers."""
+    """Return the labels of a table as numbers."""
     return labels.transform(_raw_labels(raw), name=raw.name, origin=raw.origin)
 
 
 def _raw_labels(raw: RawTable) -> Column:
-    """The labels of a table, which must have some."""
+    """Return the labels of a table, which must have some."""
     if raw.y is None:
         raise DataError(f"{plain_name(Path(raw.name))}: no label; name its column with data.label")
     return raw.y
 
 
 def as_they_are(scale: Scale | float | None, missing: Missing | None) -> bool:
-    """Whether nobody said how columns are scaled and gaps filled."""
+    """Return whether nobody said how columns are scaled and gaps filled."""
     return scale in (None, "auto") and missing in (None, "auto")
 
 
 def _recipe(data: Data, defaults: Defaults | None) -> Recipe:
-    """How parties prepare their columns: as the job says, else as is best for a known data set."""
+    """Return how parties prepare their columns: as the job says, else as is best for a known data set."""
     usual = Recipe()
     if defaults is not None:
         usual = Recipe(

@@ -54,7 +54,7 @@ class Holding:
 def deal(
     data: Data, asked: Asked, tails: Callable[[Task], Tails], fits: Callable[[RowLengths], None]
 ) -> tuple[dict[str, PartyData], Labels]:
-    """Every party's columns, prepared and stored, and how the label became numbers.
+    """Return every party's columns, prepared and stored, and how the label became numbers.
 
     `tails` says what becomes of outliers with such labels. `fits` raises if rows of these lengths cannot be
     trained on: it is asked before all of them are prepared.
@@ -99,7 +99,7 @@ class _Dealer:
         return self.holdings[self.asked.label_holders[0]]
 
     def labels(self) -> Labels:
-        """How labels become numbers, learnt from a sample of the training rows."""
+        """Return how labels become numbers, learnt from a sample of the training rows."""
         data, held = self.data, self._labelled
         if data.label is None:
             raise DataError("data.label: name the label column")
@@ -133,7 +133,7 @@ class _Dealer:
         self._write(only, label, coded, lambda n, rows: Writer(folder / "labels" / n, (rows,), dtype))
 
     def learn(self, party: str) -> tuple[Preparation, Floats]:
-        """A party's preparation, and squared lengths of some of its rows so prepared."""
+        """Return a party's preparation, and squared lengths of some of its rows so prepared."""
         recipe, held = self.asked.recipe, self.holdings[party]
         raw = held.file.sample(held.file.wanted(), held.columns, self._tests(held))
         learnt = Preparation.fit(
@@ -150,7 +150,7 @@ class _Dealer:
         return replace(learnt, sentences=sentences), _squares(learnt.transform(raw))
 
     def lengths(self, labels: Labels, sizes: Mapping[str, Floats]) -> RowLengths:
-        """How long rows are at the parties without the label, from squared lengths of some at each."""
+        """Return how long rows are at the parties without the label, from squared lengths of some at each."""
         held, first = self._labelled, self.asked.label_holders[0]
         tests, others = self._tests(held), [each for party, each in sizes.items() if party != first]
         return RowLengths(
@@ -192,7 +192,7 @@ class _Dealer:
 
 
 def _squares(table: Table) -> Floats:
-    """The squared length of every row; a gap counts nothing."""
+    """Return the squared length of every row; a gap counts nothing."""
     X = table.X if isinstance(table.X, np.ndarray) else table.X.toarray()
     squared: Floats = np.nansum(np.square(X, dtype=np.float64), axis=1)
     return squared
@@ -210,7 +210,7 @@ def _refuse(data: Data) -> None:
 
 
 def _holdings(data: Data, asked: Asked, root: Path) -> dict[str, Holding]:
-    """Who holds which columns of which file."""
+    """Return who holds which columns of which file."""
     apart, seed = {data.label, *(data.drop or ())}, asked.seed
     dialect = Dialect(data.separator, data.decimal, data.thousands, data.encoding)
 
@@ -273,7 +273,7 @@ def _check_ids(data: Data, holdings: Mapping[str, Holding]) -> None:
 
 
 def _root(data: Data) -> Path:
-    """The folder of files that are made here: that of the job, or one that goes with this process."""
+    """Return the folder of files that are made here: that of the job, or one that goes with this process."""
     if data.store is not None:
         return Path(data.store)
     root = Path(tempfile.mkdtemp(prefix="colonnade-columns-"))
@@ -282,7 +282,7 @@ def _root(data: Data) -> Path:
 
 
 def _folder(root: Path, data: Data, asked: Asked, holdings: Mapping[str, Holding]) -> Path:
-    """Where the prepared columns lie, by what they are made of."""
+    """Return where the prepared columns lie, by what they are made of."""
     paths = {each.path for held in holdings.values() for each in (held.file, held.test) if each is not None}
     state = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(paths)]
     held = {party: each.columns for party, each in holdings.items()}
@@ -293,7 +293,7 @@ def _folder(root: Path, data: Data, asked: Asked, holdings: Mapping[str, Holding
 
 
 def _opened(folder: Path, party: str, how: Preparation, holds_label: bool) -> PartyData:
-    """A party's stored columns, with the label if it holds it."""
+    """Return a party's stored columns, with the label if it holds it."""
     tables = {}
     for name in ("train", "test"):
         path = folder / party / f"{name}.npy"

@@ -13,7 +13,7 @@ from colonnade.result import Described
 
 
 def described(assigned: Assigned) -> Described:
-    """What is known before the parties have prepared their columns."""
+    """Return what is known before the parties have prepared their columns."""
     holder = assigned.parties[assigned.label_holders[0]]
     labels, y = assigned.labels, holder.train.y
     rows = {"train": holder.train.rows, "test": 0 if holder.test is None else holder.test.rows}
@@ -32,7 +32,7 @@ def described(assigned: Assigned) -> Described:
 
 
 def with_parties(known: Described, preparations: Mapping[str, dict[str, Any] | None]) -> Described:
-    """The same with what the parties told of their own columns; None: a party's columns were ready."""
+    """Return the same with what the parties told of their own columns; None: a party's columns were ready."""
     made = {party: Preparation.from_dict(plain) for party, plain in preparations.items() if plain is not None}
     done = {party: known.done.get(party, []) + each.done() for party, each in made.items()}
     return Described(

@@ -27,7 +27,7 @@ class Fold(NamedTuple):
 
 
 def folds_of(rows: int, folds: int, seed: int) -> tuple[Fold, ...]:
-    """So many folds; every row is held back in exactly one of them.
+    """Return so many folds; every row is held back in exactly one of them.
 
     >>> [fold.held.tolist() for fold in folds_of(5, 2, seed=0)]
     [[1, 2, 4], [0, 3]]
@@ -40,7 +40,8 @@ def folds_of(rows: int, folds: int, seed: int) -> tuple[Fold, ...]:
 
 
 def in_fold(data: PartyData, fold: Fold, measured: PartyData | None = None) -> PartyData:
-    """A party's data with the rows of a fold: those held back, of `measured` if given, are its test rows."""
+    """Return a party's data with the rows of a fold: those held back, of `measured` if given, are its test
+    rows."""
     train = data.train.take(fold.kept)
     if train.weight is not None:
         train = replace(train, weight=normalised(train.weight, train.name))
@@ -48,5 +49,5 @@ def in_fold(data: PartyData, fold: Fold, measured: PartyData | None = None) -> P
 
 
 def one_fold(rows: int, held_back: float, seed: int) -> tuple[Fold, ...]:
-    """One fold, in which a part of the rows is held back."""
+    """Return one fold, in which a part of the rows is held back."""
     return (Fold(*train_test_rows(rows, held_back, seed)),)

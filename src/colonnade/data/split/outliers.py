@@ -44,7 +44,7 @@ class Choice(NamedTuple):
     errors: dict[Tails, float]
 
     def said(self) -> str:
-        """What was chosen and why, in words."""
+        """Return what was chosen and why, in words."""
         words = {"keep": "kept as they are", "bend": "drawn nearer"}
         other: Tails = "bend" if self.tails == "keep" else "keep"
         chosen, else_ = self.errors[self.tails], self.errors[other]
@@ -60,7 +60,7 @@ def choose(
     seed: int,
     tell: Callable[[str], None] = lambda words: None,
 ) -> Choice | None:
-    """What outliers become, if any party has some that may be drawn nearer; None if nobody has."""
+    """Return what outliers become, if any party has some that may be drawn nearer; None if nobody has."""
     rows = next(iter(parties.values())).rows
     if rows < LEAST or not any(map(has_outliers, parties.values())):
         return None
@@ -78,7 +78,7 @@ def choose(
 
 
 def _error(measure: Measure, held_back: Mapping[str, PartyData]) -> float:
-    """The error of a fold; endless where training goes astray on such columns."""
+    """Return the error of a fold; endless where training goes astray on such columns."""
     try:
         return measure(held_back)
     except (DataError, Diverged, FixedPointOverflow):
@@ -86,7 +86,7 @@ def _error(measure: Measure, held_back: Mapping[str, PartyData]) -> float:
 
 
 def has_outliers(data: PartyData) -> bool:
-    """Whether a party has values that may be drawn nearer."""
+    """Return whether a party has values that may be drawn nearer."""
     recipe = data.recipe
     if recipe.ready or recipe.scale != "auto" or recipe.tails == "cap" or data.train.sparse:
         return False
@@ -99,5 +99,5 @@ def has_outliers(data: PartyData) -> bool:
 
 
 def with_tails(parties: Mapping[str, PartyData], tails: Tails) -> dict[str, PartyData]:
-    """The same data, with outliers treated so."""
+    """Return the same data, with outliers treated so."""
     return {party: replace(data, recipe=replace(data.recipe, tails=tails)) for party, data in parties.items()}

@@ -54,7 +54,7 @@ class Parties:
         return self.rows
 
     def __getitem__(self, rows: Any) -> Parties:
-        """Some rows: a number, a slice, a mask or places, as for a NumPy array."""
+        """Return some rows: a number, a slice, a mask or places, as for a NumPy array."""
         chosen = rows[0] if isinstance(rows, tuple) else rows  # an array's [rows, ...] means the same
         picked = np.atleast_1d(np.arange(self.rows)[chosen])
         return replace(self, tables={party: table.take(picked) for party, table in self.tables.items()})
@@ -95,7 +95,7 @@ def split_columns(
 def dealer(
     found: Columns, parties: int, columns: Mapping[str, Sequence[str | int]] | None, seed: int
 ) -> Split:
-    """Who holds which columns: as `columns` says by name or place, or about as many each by chance."""
+    """Return who holds which columns: as `columns` says by name or place, or about as many each by chance."""
     names = found.raw.columns
     if columns is None:
         return split_by_count(names, parties, seed, learn.widths(found.raw, found.categorical))
@@ -103,7 +103,7 @@ def dealer(
 
 
 def dealt(found: Columns, split: Split, holders: tuple[str, ...], y: NDArray[Any] | None) -> Parties:
-    """Every party's own columns, and the labels at those that hold them."""
+    """Return every party's own columns, and the labels at those that hold them."""
     check_holders({party: len(places) for party, places in split.items()}, holders[0])
     tables = {
         party: replace(found.raw.select(places), name=party, y=y if party in holders else None)
@@ -127,7 +127,7 @@ def labels_of(y: Any, rows: int) -> NDArray[Any] | None:
 
 
 def _name(column: str | int, names: Sequence[str]) -> str:
-    """A column's name, also where its place is given."""
+    """Return a column's name, also where its place is given."""
     if isinstance(column, str):
         return column
     if not -len(names) <= column < len(names):

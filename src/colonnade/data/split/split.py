@@ -92,7 +92,7 @@ def split_by_name(columns: Sequence[str], holders: Mapping[str, Sequence[str]]) 
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:
-    """The first names, and how many more there are.
+    """Return the first names, and how many more there are.
 
     >>> _listed(["a", "b", "c", "d"], most=2)
     "'a', 'b' and 2 more"
@@ -173,14 +173,14 @@ def load_party_files(
 
 
 def _ids(raw: RawTable) -> NDArray[np.str_]:
-    """The ids of a table that was read with an id column."""
+    """Return the ids of a table that was read with an id column."""
     if raw.ids is None:
         raise DataError(f"{raw.name}: no ids; files of several parties are joined by an id column")
     return raw.ids
 
 
 def _joined(tables: Mapping[str, RawTable]) -> dict[str, RawTable]:
-    """The rows whose ids all tables have, sorted by id; how many others there were is noted."""
+    """Return the rows whose ids all tables have, sorted by id; how many others there were is noted."""
     import pyarrow.compute as pc
 
     ids = {party: array_of(_ids(raw)) for party, raw in tables.items()}
@@ -198,7 +198,8 @@ def _joined(tables: Mapping[str, RawTable]) -> dict[str, RawTable]:
 
 
 def _key_hint(tables: Sequence[RawTable]) -> str:
-    """The rule for ids by which files would have rows in common, to paste into a job, if there is one."""
+    """Return the rule for ids by which files would have rows in common, to paste into a job, if there is
+    one."""
     if ID_MARK not in str(_ids(tables[0])[0]):  # of several columns, any may be the one
         rule, common = best_rule([_ids(raw) for raw in tables])
         if common:

@@ -102,7 +102,7 @@ def _load(path: Path, header: _Header) -> RawTable:
 
 
 def _array(path: Path) -> Floats | None:
-    """An array, or None where there is no such file; one that is large is mapped into memory."""
+    """Return an array, or None where there is no such file; one that is large is mapped into memory."""
     if not path.exists():
         return None
     return open_columns(path) if path.stat().st_size > MAPPED else np.load(path, allow_pickle=False)
@@ -121,13 +121,13 @@ def _save_array(path: Path, values: Numbers) -> None:
 
 
 def _is_all_of(values: Numbers, source: Path) -> bool:
-    """Whether a mapped array is the whole of its file, and not a part."""
+    """Return whether a mapped array is the whole of its file, and not a part."""
     whole = open_columns(source)
     return whole.shape == values.shape and whole.dtype == values.dtype
 
 
 def _column(column: Any) -> Column:
-    """A pyarrow column as float64, or as text."""
+    """Return a pyarrow column as float64, or as text."""
     import pyarrow as pa
 
     if pa.types.is_floating(column.type):

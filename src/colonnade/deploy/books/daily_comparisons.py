@@ -41,11 +41,11 @@ class Day:
         self._counts[told] = (times + 1, all_ids + ids)
 
     def times(self, peer: str, entry: str, since: str) -> int:
-        """How often ids of an entry were compared with those of a peer."""
+        """Return how often ids of an entry were compared with those of a peer."""
         return sum(times for kind, (times, _) in self._of(peer, since) if kind.entry == entry)
 
     def sets(self, peer: str, entry: str, since: str) -> set[str]:
-        """The sets of ids that a peer came with to train with those of an entry."""
+        """Return the sets of ids that a peer came with to train with those of an entry."""
         return {
             kind.commitment
             for kind, _ in self._of(peer, since)
@@ -53,7 +53,7 @@ class Day:
         }
 
     def scored(self, peer: str, since: str) -> int:
-        """How many ids a peer came with for scores."""
+        """Return how many ids a peer came with for scores."""
         return sum(ids for kind, (_, ids) in self._of(peer, since) if kind.purpose == "score")
 
     def _of(self, peer: str, since: str) -> list[tuple[Kind, tuple[int, int]]]:

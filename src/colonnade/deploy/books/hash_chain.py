@@ -36,7 +36,8 @@ def append(path: Path, last: str, record: bytes) -> str:
 
 
 def read_chain(path: Path) -> tuple[list[bytes], str]:
-    """All records, the oldest first, and the hash of the last line; ShareError if a line was changed."""
+    """Return all records, the oldest first, and the hash of the last line; ShareError if a line was
+    changed."""
     records: list[bytes] = []
     last = START
     for number, text in enumerate(path.read_bytes().splitlines() if path.exists() else [], start=1):

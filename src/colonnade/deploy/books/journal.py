@@ -45,7 +45,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     reason: str = ""
 
     def line(self) -> str:
-        """The decision as one line of text."""
+        """Return the decision as one line of text."""
         of = f" of {self.proposer}" if self.proposer else ""
         reason = f": {self.reason}" if self.reason else ""
         return f"{self.what} by {self.who}: {self.about}{of}{reason}"
@@ -153,6 +153,6 @@ class Journal:
 
 
 def read_journal(path: Path) -> tuple[list[Written], str]:
-    """All that a journal keeps, the oldest first, and its last hash; ShareError if it was changed."""
+    """Return all that a journal keeps, the oldest first, and its last hash; ShareError if it was changed."""
     records, last = read_chain(path)
     return [msgspec.json.decode(record, type=Written) for record in records], last

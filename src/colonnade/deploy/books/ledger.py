@@ -46,7 +46,7 @@ class Spendable(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(contract: Contract) -> Spendable:
-        """The most that a job with this contract may tell."""
+        """Return the most that a job with this contract may tell."""
         privacy = contract.terms.privacy
         if privacy.mechanism == "none":
             return Spendable(None)
@@ -72,7 +72,7 @@ class Ledger:
         self._path = state / "ledger.json"
 
     def entries(self) -> list[Spending]:
-        """All entries, the oldest first."""
+        """Return all entries, the oldest first."""
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=list[Spending])
         except FileNotFoundError:
@@ -81,11 +81,11 @@ class Ledger:
             raise ShareError(f"{self._path}: is not a readable ledger: {error}; restore a backup") from error
 
     def labels(self) -> list[str]:
-        """The label columns that have entries."""
+        """Return the label columns that have entries."""
         return sorted({each.label for each in self.entries()})
 
     def balance(self, policy: Policy, label: str) -> Balance:
-        """The account of one label column under this policy."""
+        """Return the account of one label column under this policy."""
         held = [each for each in self.entries() if each.label == label]
         bounded = [each for each in held if each.epsilon is not None]
         epsilon = sum(each.epsilon or 0.0 for each in bounded)

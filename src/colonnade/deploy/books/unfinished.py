@@ -47,12 +47,13 @@ class Unfinished(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def folder_of(settings: Settings, run: int) -> Path:
-    """Where a party keeps what it needs to go on with a run."""
+    """Return where a party keeps what it needs to go on with a run."""
     return settings.state / "unfinished" / f"{run:08x}"
 
 
 def read_all(settings: Settings) -> list[Unfinished]:
-    """The trainings that were not over when this daemon ended; what cannot be read is left out and logged."""
+    """Return the trainings that were not over when this daemon ended; what cannot be read is left out and
+    logged."""
     found = []
     for path in sorted((settings.state / "unfinished").glob(f"*/{_RUN}")):
         try:
@@ -68,7 +69,7 @@ def remove(settings: Settings, run: int) -> None:
 
 
 def is_aligned(folder: Path) -> bool:
-    """Whether the common rows of a run are known here."""
+    """Return whether the common rows of a run are known here."""
     return (folder / _ALIGNED).exists()
 
 
@@ -83,7 +84,8 @@ def keep_alignment(folder: Path, found: Alignment, ids: Digests) -> None:
 
 
 def kept_alignment(folder: Path, ids: Digests) -> Alignment:
-    """The common rows as they were found among these ids; CheckpointError if they were found among others."""
+    """Return the common rows as they were found among these ids; CheckpointError if they were found among
+    others."""
     path = folder / _ALIGNED
     try:
         with np.load(io.BytesIO(RealDisk().read(path)), allow_pickle=False) as stored:

@@ -37,7 +37,7 @@ class Survey(msgspec.Struct):
 
 
 def survey(settings: Settings) -> Survey:
-    """All that can be said about a party's settings without its peers."""
+    """Return all that can be said about a party's settings without its peers."""
     found = Survey(settings.name)
     for part in (_identity, _data, _models, _budget, _page, _service):
         for line in _whole(part, settings):
@@ -65,7 +65,7 @@ def _identity(settings: Settings) -> Found:
 
 
 def _elsewhere(settings: Settings) -> JobError | None:
-    """An error if the address to listen on is not this machine's; its port may be the daemon's own."""
+    """Return an error if the address to listen on is not this machine's; its port may be the daemon's own."""
     host, _ = address(settings.listen, "listen")
     try:
         for family, kind, *_, where in socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM):
@@ -116,7 +116,7 @@ def _entry(settings: Settings, name: str, entry: Entry, there: set[str]) -> Iter
 
 
 def _gaps(raw: RawTable) -> str:
-    """How many values each column lacks, in words; empty if none does."""
+    """Return how many values each column lacks, in words; empty if none does."""
     found = []
     for name in raw.columns:
         values = raw.column(name)
@@ -138,7 +138,7 @@ def _models(settings: Settings) -> Found:
 
 
 def _missing(settings: Settings, code: Code) -> str | None:
-    """The file or program of a model that is not there."""
+    """Return the file or program of a model that is not there."""
     if code.command:
         program = code.command[0]
         there = settings.path(program).exists() or shutil.which(program) is not None
@@ -194,5 +194,5 @@ def _service_files(settings: Settings, serve: Serve) -> Found:
 
 
 def _lacks(where: str, package: str, extra: str) -> JobError:
-    """That a setting needs a package, and how to install it."""
+    """Return that a setting needs a package, and how to install it."""
     return JobError(f"{where}: needs {package}; install it with `pip install 'colonnade[{extra}]'`")

@@ -151,7 +151,7 @@ async def ask(settings: Settings, request: Request) -> AsyncIterator[EventReply 
 
 
 async def _connect(path: Path, name: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection with the daemon of this party; PeerUnreachable if it does not run."""
+    """Return a connection with the daemon of this party; PeerUnreachable if it does not run."""
     try:
         return await asyncio.open_unix_connection(path)
     except OSError:
@@ -161,7 +161,7 @@ async def _connect(path: Path, name: str) -> tuple[asyncio.StreamReader, asyncio
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes:
-    """The content of the next frame."""
+    """Return the content of the next frame."""
     size = int.from_bytes(await reader.readexactly(4), "big")
     if size > LIMIT:
         raise EOFError("a message that is too long")

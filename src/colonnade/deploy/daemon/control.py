@@ -111,7 +111,7 @@ async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio
 
 
 def _user(writer: asyncio.StreamWriter) -> str:
-    """The user of this machine who runs the command at the other end of the local socket."""
+    """Return the user of this machine who runs the command at the other end of the local socket."""
     uid = os.getuid()  # the socket is this user's alone; where the system can say, root is told apart
     if hasattr(socket, "SO_PEERCRED"):
         peer = writer.get_extra_info("socket")
@@ -124,7 +124,7 @@ def _user(writer: asyncio.StreamWriter) -> str:
 
 
 def _outcome(work: asyncio.Future[Answered]) -> FinalReply:
-    """The final reply to a command whose work is done, failed or was stopped."""
+    """Return the final reply to a command whose work is done, failed or was stopped."""
     if not work.done() or work.cancelled():
         return FinalReply(error="stopped", code=1)
     error = work.exception()
@@ -201,18 +201,18 @@ async def _predict(daemon: Daemon, request: PredictRequest, tell: Tell) -> Predi
 
 
 def _digests(ids: list[list[str]], rules: tuple[Key, ...], keys: tuple[str, ...]) -> Digests:
-    """The digests of ids, one list for every id column."""
+    """Return the digests of ids, one list for every id column."""
     return digests([np.array(column) for column in ids], rules, keys)
 
 
 def _found(share: StoredShare, wanted: Digests, ids: Digests, z: Floats) -> list[scoring.ScoredRow | None]:
-    """The scored row of every id that was asked for, None where not all parties know it."""
+    """Return the scored row of every id that was asked for, None where not all parties know it."""
     found = dict(zip([row.tobytes() for row in ids], scoring.outputs(share, z), strict=True))
     return [found.get(row.tobytes()) for row in wanted]
 
 
 def status(daemon: Daemon) -> DaemonStatus:
-    """Which peers are connected, which runs go on, and the latest events."""
+    """Return which peers are connected, which runs go on, and the latest events."""
     return {
         "party": daemon.me,
         "version": daemon.version,

@@ -80,7 +80,8 @@ def stop(daemon: Daemon, number: str, who: str) -> Decision:
 
 
 def pin(daemon: Daemon, model: str) -> Manifest:
-    """The manifest of the model that the service answers with; a name is pinned when it is first used."""
+    """Return the manifest of the model that the service answers with; a name is pinned when it is first
+    used."""
     manifest = daemon.serving.find(model)
     if model != manifest.model and daemon.serving.promoted(model) is None:
         daemon.serving.promote(manifest, "service")
@@ -105,7 +106,7 @@ async def _check(daemon: Daemon, manifest: Manifest, ask_peers: bool) -> None:
 
 
 def _only_name(daemon: Daemon) -> str:
-    """The name that is meant where none is given: the only one that something was promoted for."""
+    """Return the name that is meant where none is given: the only one that something was promoted for."""
     names = sorted(daemon.serving.history())
     if len(names) != 1:
         raise JobError(f"say which name; models were promoted for {', '.join(names) or 'none'}")

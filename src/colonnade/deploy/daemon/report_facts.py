@@ -31,7 +31,7 @@ from colonnade.timeline import Timeline
 
 
 def party_dossier(settings: Settings, model: str) -> Dossier:
-    """All that this party may report of a model; ShareError if its share or its books are missing."""
+    """Return all that this party may report of a model; ShareError if its share or its books are missing."""
     share = stored_shares.load(settings.state / "models", model)
     manifest = share.manifest
     path = settings.state / "books" / f"{manifest.model}.json"
@@ -61,12 +61,13 @@ def party_dossier(settings: Settings, model: str) -> Dossier:
 
 
 def _timeline(party: str, own: Share) -> Timeline | None:
-    """When this party computed, sent and waited; None if nobody asked for it. Nobody else's is known here."""
+    """Return when this party computed, sent and waited; None if nobody asked for it. Nobody else's is known
+    here."""
     return None if own.timeline is None else Timeline(virtual=False, parties={party: own.timeline})
 
 
 def _result(share: StoredShare, own: Share) -> Result:
-    """The run as this party knows it, in the shape that every report reads."""
+    """Return the run as this party knows it, in the shape that every report reads."""
     manifest, contract = share.manifest, share.contract
     terms = manifest.terms
     plan = contract.plan(manifest.party, len(share.preparation.outputs), manifest.rows["train"])
@@ -99,7 +100,8 @@ def _result(share: StoredShare, own: Share) -> Result:
 
 
 def _data(manifest: Manifest, share: StoredShare, task: str) -> Described:
-    """The rows, this party's own columns and what it did to them; the labels only where it holds them."""
+    """Return the rows, this party's own columns and what it did to them; the labels only where it holds
+    them."""
     labels, preparation = share.labels, share.preparation
     done = preparation.done()
     return Described(
@@ -115,7 +117,7 @@ def _data(manifest: Manifest, share: StoredShare, task: str) -> Described:
 
 
 def _last(own: Share, epochs: int) -> Moment:
-    """When the run ended at a party that did not measure it; nobody told it the loss."""
+    """Return when the run ended at a party that did not measure it; nobody told it the loss."""
     sent, nan = own.traffic.bytes_sent, float("nan")
     return Moment(
         seconds=own.seconds, virtual_seconds=None, epoch=epochs, rounds=own.rounds, bytes=sent, loss=nan

@@ -80,7 +80,7 @@ class ModelView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def peers(daemon: Daemon) -> list[PeerView]:
-    """All peers, in the order of the settings."""
+    """Return all peers, in the order of the settings."""
     return [
         PeerView(
             peer,
@@ -94,7 +94,7 @@ def peers(daemon: Daemon) -> list[PeerView]:
 
 
 def runs(daemon: Daemon) -> list[RunView]:
-    """The runs that go on, then those that ended, the latest first."""
+    """Return the runs that go on, then those that ended, the latest first."""
     return [
         *(_live(run) for run in daemon.runs.values()),
         *(
@@ -111,12 +111,12 @@ def _live(run: Run) -> RunView:
 
 
 def proposals(daemon: Daemon) -> list[ProposalView]:
-    """The proposals that wait, the oldest first."""
+    """Return the proposals that wait, the oldest first."""
     return [proposal(daemon.settings, held) for held in daemon.approvals.held.values()]
 
 
 def proposal(settings: Settings, held: Held) -> ProposalView:
-    """One proposal that waits."""
+    """Return one proposal that waits."""
     terms = held.terms
     asked = Spendable.of(held.contract)
     return ProposalView(
@@ -173,7 +173,7 @@ def _labels(settings: Settings, held: Held) -> Iterator[str]:
 
 
 def _and(names: list[str] | tuple[str, ...]) -> str:
-    """Names as a list in words.
+    """Return names as a list in words.
 
     >>> _and(["bank"]), _and(["bank", "shop", "telecom"])
     ('bank', 'bank, shop and telecom')
@@ -183,7 +183,7 @@ def _and(names: list[str] | tuple[str, ...]) -> str:
 
 
 def stored_models(settings: Settings) -> list[ModelView]:
-    """The stored shares, the newest first, and which of them is in use."""
+    """Return the stored shares, the newest first, and which of them is in use."""
     serving = Serving(settings.state)
     history = serving.history()
     used = {name: past[-1].model for name, past in history.items()}
@@ -218,7 +218,7 @@ BUDGET = ("labels", "epsilon spent", "reserved", "left", "delta", "runs without 
 
 
 def budget_row(each: Balance) -> tuple[str, ...]:
-    """An account in words, under the heads of `BUDGET`."""
+    """Return an account in words, under the heads of `BUDGET`."""
     return (
         each.label,
         f"{each.epsilon - each.reserved:.4g}",
@@ -230,7 +230,7 @@ def budget_row(each: Balance) -> tuple[str, ...]:
 
 
 def budgets(settings: Settings) -> list[Balance]:
-    """The accounts of all label columns that are offered or were ever spent on."""
+    """Return the accounts of all label columns that are offered or were ever spent on."""
     ledger = Ledger(settings.state)
     offered = {entry.label for entry in settings.data.values() if entry.label is not None}
     return [ledger.balance(settings.policy, label) for label in sorted(offered | set(ledger.labels()))]

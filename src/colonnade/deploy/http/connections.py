@@ -35,7 +35,7 @@ class Door:
         self.inside: dict[Visitor, None] = {}  # whoever has been silent for longest comes first
 
     def __call__(self) -> Visitor:
-        """The protocol of a new connection."""
+        """Return the protocol of a new connection."""
         return Visitor(self, self.inner())
 
 

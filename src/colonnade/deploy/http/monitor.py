@@ -51,7 +51,7 @@ async def _answer(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio.
 
 
 def page(daemon: Daemon, path: str) -> tuple[str, str]:
-    """The HTTP status and the text of the page at this path."""
+    """Return the HTTP status and the text of the page at this path."""
     match path:
         case "/health":
             away = [peer for peer, line in daemon.mux.lines.items() if not line.up]

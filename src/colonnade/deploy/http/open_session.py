@@ -44,7 +44,7 @@ class Reach:
 
 
 def for_clients(error: ColonnadeError) -> str:
-    """An error as a client may see it: without what it says of this party's files."""
+    """Return an error as a client may see it: without what it says of this party's files."""
     hidden = "the model cannot be used now; its operator sees why"
     return hidden if isinstance(error, ShareError) else str(error)
 
@@ -94,7 +94,7 @@ class StandingSession:
         return self._share
 
     async def ask(self, places: list[int]) -> list[ScoredRow]:
-        """The scores of the rows at these places in the common order."""
+        """Return the scores of the rows at these places in the common order."""
         future: asyncio.Future[list[ScoredRow]] = asyncio.get_running_loop().create_future()
         self._waiting.append((places, future))
         self._bell.set()
@@ -161,7 +161,7 @@ class StandingSession:
             raise error
 
     def _all_back(self) -> bool:
-        """Whether parties were away when the session began and all of them are connected again."""
+        """Return whether parties were away when the session began and all of them are connected again."""
         away = self.reach.away
         return bool(away) and all(self._daemon.mux.lines[peer].up for peer in away)
 

@@ -40,7 +40,8 @@ PROBLEM: Json = {"type": "object", "properties": {"error": {"type": "string"}}}
 
 
 def document(serve: Serve) -> Json:
-    """The whole document, for these settings; which model answers is told by /v1/model, with a token."""
+    """Return the whole document, for these settings; which model answers is told by /v1/model, with a
+    token."""
     security: Json = ({"token": []} if serve.token_file else {}) | (
         {"certificate": []} if serve.client_ca else {}
     )
@@ -85,7 +86,7 @@ def _score(serve: Serve) -> Json:
 
 
 def _others() -> Json:
-    """The paths beside /v1/score, which take no body."""
+    """Return the paths beside /v1/score, which take no body."""
     return {
         "/v1/model": {
             "get": {"summary": "Which model answers", "responses": {"200": {"description": "the model"}}}
@@ -100,5 +101,5 @@ def _others() -> Json:
 
 
 def _content(schema: Json) -> Json:
-    """A body of JSON with this schema."""
+    """Return a body of JSON with this schema."""
     return {"content": {"application/json": {"schema": schema}}}

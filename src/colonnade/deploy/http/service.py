@@ -59,7 +59,7 @@ class Service:
         self.seconds: deque[float] = deque(maxlen=10_000)  # how long the latest requests took
 
     def _read_token(self) -> str | None:
-        """The token that requests must show, None if they show a certificate instead."""
+        """Return the token that requests must show, None if they show a certificate instead."""
         if self._serve.token_file is None:
             return None
         return read_token(self._daemon.settings.path(self._serve.token_file), "serve.token_file")
@@ -83,7 +83,7 @@ class Service:
         await self._runner.cleanup()
 
     def _tls(self) -> ssl.SSLContext | None:
-        """The service's own TLS, None if the settings name no certificate for it."""
+        """Return the service's own TLS, None if the settings name no certificate for it."""
         serve, path = self._serve, self._daemon.settings.path
         if serve.certificate is None or serve.key is None:
             return None
@@ -151,7 +151,7 @@ class Service:
         return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
 
     def _digests(self, trained: Terms, ids: list[list[str]]) -> list[bytes]:
-        """The digests of ids, as the rows of the session are named by."""
+        """Return the digests of ids, as the rows of the session are named by."""
         entry = self._daemon.settings.data[self._serve.data or trained.parties[self._daemon.me].data]
         if any(len(each) != len(entry.keys) for each in ids):
             raise DataError(f"an id here is {' + '.join(entry.keys)}")
@@ -188,5 +188,5 @@ class Service:
 
 
 def _problem(status: int, text: str) -> web.Response:
-    """An error as JSON."""
+    """Return an error as JSON."""
     return web.json_response({"error": text}, status=status)

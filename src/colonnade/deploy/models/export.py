@@ -43,7 +43,7 @@ def write(share: StoredShare, out: Path, part: Part | None = None) -> str:
 
 
 def as_json(share: StoredShare) -> bytes:
-    """The share as JSON: what it is, the names of its columns, and every array."""
+    """Return the share as JSON: what it is, the names of its columns, and every array."""
     plain: dict[str, Any] = {
         "model": share.manifest.model,
         "party": share.manifest.party,
@@ -57,7 +57,8 @@ def as_json(share: StoredShare) -> bytes:
 
 
 def tensors_of(share: StoredShare, part: Part) -> Arrays:
-    """The tensors that the module's own load_state_dict takes, by name: trained ones and all others."""
+    """Return the tensors that the module's own load_state_dict takes, by name: trained ones and all
+    others."""
     vector = VECTOR[part]
     layout = share.manifest.tensors.get(vector)
     if layout is None:

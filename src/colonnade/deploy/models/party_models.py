@@ -34,18 +34,18 @@ Spec = TypeVar("Spec", job.ModelSpec, job.ServerSpec)
 
 
 def asked_of(party: str, terms: Terms) -> dict[str, OwnModel | HeadModel]:
-    """The models that a job asks of one party: its own, and at the server the one on top (F0)."""
+    """Return the models that a job asks of one party: its own, and at the server the one on top (F0)."""
     asked: dict[str, OwnModel | HeadModel] = {OWN: terms.model_of(party)}
     return asked | {HEAD: terms.model.server} if party == terms.server else asked
 
 
 def is_own_code(settings: Settings, terms: Terms) -> bool:
-    """Whether a model that a job asks of this party is code that its settings name."""
+    """Return whether a model that a job asks of this party is code that its settings name."""
     return any(model.kind in CODE for model in asked_of(settings.name, terms).values())
 
 
 def code_of(settings: Settings, model: OwnModel | HeadModel) -> Code | None:
-    """The code that a model's name stands for here; None for a model that comes with Colonnade.
+    """Return the code that a model's name stands for here; None for a model that comes with Colonnade.
 
     Raises Refused if the settings have no such name.
     """
@@ -69,7 +69,7 @@ def check_code(settings: Settings, terms: Terms) -> None:
 
 
 def fingerprints(settings: Settings, terms: Terms) -> dict[str, str]:
-    """A SHA-256 over the files of every model that is code."""
+    """Return a SHA-256 over the files of every model that is code."""
     found = {}
     for part, model in asked_of(settings.name, terms).items():
         if (code := code_of(settings, model)) is not None:
@@ -94,14 +94,15 @@ def check_unchanged(settings: Settings, terms: Terms, trained: dict[str, str]) -
 
 
 def own_model(settings: Settings, terms: Terms, columns: int) -> blackbox.Model:
-    """This party's own model (F_m) for so many columns."""
+    """Return this party's own model (F_m) for so many columns."""
     asked = terms.model_of(settings.name)
     spec = _spec(settings, asked, job.ModelSpec)
     return _guarded(asked, lambda: build.party_model(spec, columns, settings.device))
 
 
 def head_model(settings: Settings, terms: Terms, plan: Plan[CascadeSettings], columns: int) -> blackbox.Model:
-    """The model on top (F0), at the server; `columns` is how many it holds itself, which may be none."""
+    """Return the model on top (F0), at the server; `columns` is how many it holds itself, which may be
+    none."""
     spec = _spec(settings, terms.model.server, job.ServerSpec)
     parts = widths(plan, columns).values()
     return _guarded(
@@ -110,7 +111,7 @@ def head_model(settings: Settings, terms: Terms, plan: Plan[CascadeSettings], co
 
 
 def models_for(settings: Settings, terms: Terms, plan: Plan[CascadeSettings], X: Matrix) -> GivenModels:
-    """The models that this party trains; ModelError if its own fails on its first rows."""
+    """Return the models that this party trains; ModelError if its own fails on its first rows."""
     columns, me, own, head = int(X.shape[1]), settings.name, None, None
     if columns:
         asked, own = terms.model_of(me), own_model(settings, terms, columns)
@@ -126,7 +127,7 @@ def models_for(settings: Settings, terms: Terms, plan: Plan[CascadeSettings], X:
 def restored_models(
     settings: Settings, terms: Terms, plan: Plan[CascadeSettings], arrays: Arrays, columns: int
 ) -> GivenModels:
-    """The models of a stored share, as they were trained."""
+    """Return the models of a stored share, as they were trained."""
     own, head = None, None
     if columns:
         own = restored(own_model(settings, terms, columns), OWN, arrays)
@@ -136,7 +137,7 @@ def restored_models(
 
 
 def _spec(settings: Settings, asked: OwnModel | HeadModel, kind: type[Spec]) -> Spec:
-    """The model as the builders take it; code comes from this party's own settings."""
+    """Return the model as the builders take it; code comes from this party's own settings."""
     described, code = model_terms.described(asked), code_of(settings, asked)
     if code is None:
         return kind(**described)
@@ -155,18 +156,18 @@ def _path(settings: Settings, code: Code) -> str:
 
 
 def _command(settings: Settings, code: Code) -> list[str]:
-    """The command of a model, with the whole paths of files that lie beside the settings."""
+    """Return the command of a model, with the whole paths of files that lie beside the settings."""
     return [_beside(settings, word) for word in code.command or ()]
 
 
 def _beside(settings: Settings, word: str) -> str:
-    """The whole path of a file beside the settings; any other word as it is."""
+    """Return the whole path of a file beside the settings; any other word as it is."""
     file = settings.path(word)
     return str(file.absolute()) if word and file.is_file() else word
 
 
 def _guarded(asked: OwnModel | HeadModel, act: Callable[[], T]) -> T:
-    """The result of `act`; ModelError if this party's own code fails, in whatever way.
+    """Return the result of `act`; ModelError if this party's own code fails, in whatever way.
 
     The operator reads how it failed, the peers only that it did.
     """

@@ -40,7 +40,7 @@ class Serving:
         self.listeners: list[Callable[[], None]] = []
 
     def history(self) -> History:
-        """Every name's promotions that were not rolled back, the oldest first."""
+        """Return every name's promotions that were not rolled back, the oldest first."""
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=History)
         except FileNotFoundError:
@@ -49,12 +49,13 @@ class Serving:
             raise ShareError(f"{self._path}: cannot be read: {error}; restore a backup") from error
 
     def promoted(self, name: str) -> str | None:
-        """The model that was promoted for a name, if any was."""
+        """Return the model that was promoted for a name, if any was."""
         past = self.history().get(name)
         return past[-1].model if past else None
 
     def find(self, model: str) -> Manifest:
-        """The manifest of this model, or of the one its name stands for; ShareError if there is none."""
+        """Return the manifest of this model, or of the one its name stands for; ShareError if there is
+        none."""
         chosen = self.promoted(model)
         if chosen is None:
             return stored_shares.find(self.models, model)
@@ -66,7 +67,7 @@ class Serving:
             ) from error
 
     def load(self, model: str) -> StoredShare:
-        """The share of this model, or of the one that this name stands for."""
+        """Return the share of this model, or of the one that this name stands for."""
         return stored_shares.load(self.models, self.find(model).model)
 
     def promote(self, manifest: Manifest, who: str) -> Promotion:
@@ -78,7 +79,7 @@ class Serving:
         return entry
 
     def before(self, name: str) -> str:
-        """The model that a rollback would go to; JobError if there is none."""
+        """Return the model that a rollback would go to; JobError if there is none."""
         past = self.history().get(name, [])
         if len(past) < 2:
             raise JobError(f"no model was in use for {name} before {past[-1].model if past else 'now'}")

@@ -96,7 +96,7 @@ def save_cost(state: Path, model: str, content: bytes) -> None:
 
 
 def scores_file(state: Path, model: str) -> Path:
-    """Where the scores of a model's test rows lie, at the label holder that measured them."""
+    """Return where the scores of a model's test rows lie, at the label holder that measured them."""
     return state / "books" / f"{model}.scores.csv"
 
 
@@ -108,13 +108,13 @@ def save_scores(state: Path, model: str, scores: TestScores) -> None:
 
 
 def load(models: Path, model: str) -> StoredShare:
-    """The share of this model, or the newest of this name; ShareError if it is missing or damaged."""
+    """Return the share of this model, or the newest of this name; ShareError if it is missing or damaged."""
     manifest = find(models, model)
     return StoredShare(manifest, shares.read_arrays(models / manifest.model, manifest))
 
 
 def find(models: Path, model: str) -> Manifest:
-    """The manifest of this model, or the newest of this name; ShareError if there is none.
+    """Return the manifest of this model, or the newest of this name; ShareError if there is none.
 
     Only what may be it is read, one after the other: a daemon that is asked for scores has many models.
     """
@@ -139,7 +139,8 @@ def find(models: Path, model: str) -> Manifest:
 
 
 def listing(models: Path) -> list[Manifest]:
-    """The manifests of all shares that can be read, the oldest first; a damaged one hides only itself."""
+    """Return the manifests of all shares that can be read, the oldest first; a damaged one hides only
+    itself."""
     found = []
     for folder in _folders(models):
         try:
@@ -150,6 +151,6 @@ def listing(models: Path) -> list[Manifest]:
 
 
 def _folders(models: Path) -> list[Path]:
-    """The folders of all models, by their names; a draft does not count yet."""
+    """Return the folders of all models, by their names; a draft does not count yet."""
     found = (path.parent for path in models.glob("*/manifest.json"))
     return sorted(folder for folder in found if not folder.name.startswith("."))

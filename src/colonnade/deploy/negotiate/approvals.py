@@ -34,7 +34,7 @@ class Held:
 
     @staticmethod
     def of(run: int, proposer: str, contract: Contract, own: PartyRows, seconds: float) -> Held:
-        """A proposal that asks for these rows, which the operator has so many seconds for."""
+        """Return a proposal that asks for these rows, which the operator has so many seconds for."""
         return Held(run, proposer, contract, len(own.ids), own.table.columns, now(), now(seconds))
 
     @property
@@ -73,7 +73,7 @@ class Approvals:
         self.timers[held.run] = loop.call_later(seconds, lambda: self._expire(held, expired))
 
     def find(self, number: str) -> Held:
-        """The proposal with this number; JobError if it does not wait."""
+        """Return the proposal with this number; JobError if it does not wait."""
         for held in self.held.values():
             if held.number == number.lower():
                 return held

@@ -82,7 +82,8 @@ class Peers:
             raise Refused(text)
 
     def skew_with(self, peer: str) -> str:
-        """Why this version and the peer's do not go together; empty if they do, or the peer's is unknown."""
+        """Return why this version and the peer's do not go together; empty if they do, or the peer's is
+        unknown."""
         theirs = self.versions.get(peer)
         if theirs is None or compatible(theirs, self.version):
             return ""

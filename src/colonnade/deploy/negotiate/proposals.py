@@ -25,7 +25,7 @@ from colonnade.errors import Refused
 
 
 def read_proposal(content: bytes) -> Proposal:
-    """The proposal in a message; Refused if it has unknown fields, wrong types or no terms."""
+    """Return the proposal in a message; Refused if it has unknown fields, wrong types or no terms."""
     try:
         proposal = msgspec.json.decode(content, type=Proposal)
     except msgspec.MsgspecError as error:
@@ -53,7 +53,7 @@ class ScoringWork:
 
 
 async def consider(settings: Settings, peers: Peers, peer: str, proposal: Proposal) -> Accepted:
-    """What this party will do and its own rows, if it accepts; raises the reason if it does not."""
+    """Return what this party will do and its own rows, if it accepts; raises the reason if it does not."""
     if proposal.train is not None:
         contract = check_terms(proposal.train, "job")
         own = await _training(settings, peers, peer, contract)
@@ -66,7 +66,7 @@ async def consider(settings: Settings, peers: Peers, peer: str, proposal: Propos
 
 
 async def _training(settings: Settings, peers: Peers, peer: str, contract: Contract) -> PartyRows:
-    """This party's rows for a training run, if the peer may propose it."""
+    """Return this party's rows for a training run, if the peer may propose it."""
     parties = contract.terms.parties
     if settings.name not in parties or peer not in parties:
         raise Refused(f"{peer} and {settings.name} are not both parties of this job")
@@ -76,7 +76,7 @@ async def _training(settings: Settings, peers: Peers, peer: str, contract: Contr
 
 
 async def _share(settings: Settings, peers: Peers, peer: str, asked: Scoring) -> StoredShare:
-    """This party's share of the model that is asked for, if the peer may ask for it."""
+    """Return this party's share of the model that is asked for, if the peer may ask for it."""
     policy.check_scoring(settings, peer, asked)
     share = await asyncio.to_thread(stored_shares.load, settings.state / "models", asked.model)
     trained, distinct = share.manifest.terms, set(asked.parties)

@@ -57,7 +57,7 @@ class Holdings:
             future.set_result(message)
 
     async def _problem(self, peer: str, manifest: Manifest) -> str:
-        """Why the model cannot be used with this peer; empty if it can."""
+        """Return why the model cannot be used with this peer; empty if it can."""
         number = next(self.numbers)
         future: asyncio.Future[HaveShare] = asyncio.get_running_loop().create_future()
         self.waiting[peer, number] = future
@@ -77,7 +77,7 @@ class Holdings:
 
 
 def usable(settings: Settings, peer: str, model: str) -> Manifest:
-    """The manifest of this party's share of a model, if the peer may ask for it and it can be used."""
+    """Return the manifest of this party's share of a model, if the peer may ask for it and it can be used."""
     if not rule_for(settings.policy, peer).predict:
         raise Refused(f"{peer} may not ask for scores here")
     share = stored_shares.load(settings.state / "models", model)

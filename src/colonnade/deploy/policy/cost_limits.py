@@ -35,7 +35,7 @@ def check_limits(limits: Limits, contract: Contract, me: str, columns: int = 1) 
 
 
 def _parameters(contract: Contract, me: str, columns: int) -> int:
-    """How many numbers this party would train for the job."""
+    """Return how many numbers this party would train for the job."""
     terms = contract.terms
     if not contract.asks_for_models:
         features = [n for n in (terms.kernel.features, terms.kernel.block) if isinstance(n, int)]
@@ -48,7 +48,7 @@ def _parameters(contract: Contract, me: str, columns: int) -> int:
 
 
 def _network(model: OwnModel | HeadModel, inputs: int, outputs: int) -> int:
-    """How many parameters a network has; one that is code has as many as its owner's settings say."""
+    """Return how many parameters a network has; one that is code has as many as its owner's settings say."""
     convolutions = 0
     if isinstance(model, OwnModel) and model.kind == "cnn" and model.shape is not None:
         convolutions = sum(

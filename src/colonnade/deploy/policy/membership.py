@@ -53,7 +53,7 @@ class Membership:
     journal: Journal
 
     def commitment(self, ids: Digests) -> bytes:
-        """What this party announces of its set of ids."""
+        """Return what this party announces of its set of ids."""
         return announced(self.settings, ids)
 
     async def admit(self, asked: Asked, own_ids: int, rosters: Mapping[str, Roster]) -> None:
@@ -126,7 +126,7 @@ class Membership:
 
 
 def announced(settings: Settings, ids: Digests) -> bytes:
-    """What a party announces of its set of ids, under a salt of its own that is made at first use."""
+    """Return what a party announces of its set of ids, under a salt of its own that is made at first use."""
     path = settings.state / "memory" / "salt"
     if not path.exists():
         replace_file(path, os.urandom(32))

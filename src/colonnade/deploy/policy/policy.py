@@ -32,7 +32,7 @@ MEANING: dict[Leak, str] = {
 
 
 def leaks(contract: Contract) -> tuple[Leak, ...]:
-    """What the job gives away by construction."""
+    """Return what the job gives away by construction."""
     terms = contract.terms
     return notes.leaks(
         contract.conversation,
@@ -45,7 +45,7 @@ def leaks(contract: Contract) -> tuple[Leak, ...]:
 
 
 def rule_for(policy: Policy, proposer: str) -> Rule:
-    """The rule for this proposer: its own, or the general one."""
+    """Return the rule for this proposer: its own, or the general one."""
     return policy.peers.get(proposer, policy)
 
 

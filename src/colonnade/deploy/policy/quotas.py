@@ -33,7 +33,7 @@ class Quota:
         self._events[key].append(self.clock())
 
     def has_room(self, key: str = "") -> bool:
-        """Whether one more event may be counted now."""
+        """Return whether one more event may be counted now."""
         events, now = self._events.setdefault(key, deque()), self.clock()
         while events and events[0] <= now - self.window:
             events.popleft()

@@ -9,7 +9,8 @@ class OneLine(logging.Formatter):
     """Writes a message as one line: what a peer says may not look like lines of this daemon's own."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 the base class's name
-        """The record as text, without control characters; a traceback of this daemon's own follows it."""
+        """Return the record as text, without control characters; a traceback of this daemon's own follows
+        it."""
         text = super().formatMessage(record)
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 

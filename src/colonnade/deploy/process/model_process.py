@@ -63,12 +63,12 @@ class Rows(msgspec.Struct, tag="rows", frozen=True):
 
     @staticmethod
     def of(part: str, numbers: Numbers) -> Rows:
-        """These numbers as a message."""
+        """Return these numbers as a message."""
         plain = np.ascontiguousarray(numbers, dtype=np.float64)
         return Rows(part, plain.shape, plain.tobytes())
 
     def numbers(self) -> Numbers:
-        """The numbers in it."""
+        """Return the numbers in it."""
         return np.frombuffer(self.data, dtype=np.float64).reshape(self.shape)
 
 
@@ -82,7 +82,7 @@ def say(line: socket.socket, message: Said) -> None:
 
 
 def hear(line: socket.socket) -> Said:
-    """The next message; EOFError if the other side is gone."""
+    """Return the next message; EOFError if the other side is gone."""
     size = int.from_bytes(_exactly(line, LENGTH), "little")
     return msgspec.msgpack.decode(_exactly(line, size), type=Said)  # type: ignore[no-any-return]
 
@@ -116,7 +116,7 @@ class Lodging:
         self._task = Task(settings, model, columns)
 
     def models(self) -> GivenModels:
-        """The models of the share, as they were trained."""
+        """Return the models of the share, as they were trained."""
         match self.ask(self._task):
             case Built(own, head):
                 return GivenModels(
@@ -127,7 +127,7 @@ class Lodging:
                 raise WorkerError(f"the process of a model answers {type(other).__name__}")
 
     def ask(self, message: Said) -> Said:
-        """What the process answers; its error again if it has one, WorkerError if it has ended."""
+        """Return what the process answers; its error again if it has one, WorkerError if it has ended."""
         try:
             say(self._line, message)
             answer = hear(self._line)

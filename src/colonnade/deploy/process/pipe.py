@@ -81,7 +81,7 @@ class Fault(msgspec.Struct, tag="fault", frozen=True):
 
     @staticmethod
     def of(error: BaseException) -> Fault:
-        """The fault that stands for an error."""
+        """Return the fault that stands for an error."""
         return Fault(type(error).__name__, str(error) or type(error).__name__)
 
     @property
@@ -90,7 +90,7 @@ class Fault(msgspec.Struct, tag="fault", frozen=True):
         return self._kind is None
 
     def raised(self) -> ColonnadeError:
-        """The error again; a foreign one is a WorkerError."""
+        """Return the error again; a foreign one is a WorkerError."""
         kind = self._kind
         return WorkerError(f"{self.error}: {self.text}") if kind is None else kind(self.text)
 
@@ -147,7 +147,7 @@ class Pipe(Generic[T]):
         return self.waiting()
 
     def waiting(self) -> int:
-        """How many bytes the other side has not taken yet."""
+        """Return how many bytes the other side has not taken yet."""
         return self._writer.transport.get_write_buffer_size()
 
     async def drain(self) -> None:
@@ -155,7 +155,7 @@ class Pipe(Generic[T]):
         await self._writer.drain()
 
     async def read(self) -> T | None:
-        """The next message; None if the other side is gone."""
+        """Return the next message; None if the other side is gone."""
         try:
             size = int.from_bytes(await self._reader.readexactly(LENGTH), "little")
             if size > LONGEST:

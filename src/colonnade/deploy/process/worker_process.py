@@ -102,7 +102,7 @@ class WorkerSession:
         return wire
 
     def _kept(self) -> int:
-        """How many bytes of its peers' messages the process has not taken yet."""
+        """Return how many bytes of its peers' messages the process has not taken yet."""
         return self._early_bytes if self._pipe is None else self._pipe.waiting()
 
     def _overrun(self, error: ColonnadeError) -> None:
@@ -183,7 +183,7 @@ class WorkerSession:
         raise await self._last_words()
 
     async def _last_words(self) -> ColonnadeError:
-        """Why a process that said nothing has ended."""
+        """Return why a process that said nothing has ended."""
         if self._cut:
             return Interrupted(self._stopped)
         if self._stopped:
@@ -196,7 +196,7 @@ class WorkerSession:
         )
 
     def _limits(self) -> str:
-        """What the process may use, in words."""
+        """Return what the process may use, in words."""
         limits = self.order.settings.limits
         return (
             f"its limits are limits.run_memory_mb = {limits.run_memory_mb:g} and limits.run_cpu_s = "
@@ -242,7 +242,7 @@ class WorkerSession:
         self.order = msgspec.structs.replace(self.order, aligned=aligned)
 
     def sent_bytes(self) -> int:
-        """How many bytes this party has sent in the run, framing included."""
+        """Return how many bytes this party has sent in the run, framing included."""
         return self._sent
 
 

@@ -63,7 +63,7 @@ def scorer(
     X: Matrix,
     lodging: Lodging | None = None,
 ) -> Scorer:
-    """This party's share of a model, applied to its columns of some rows.
+    """Return this party's share of a model, applied to its columns of some rows.
 
     Models that are code of this party's own compute in the `lodging`, if there is one, else here.
     """
@@ -76,7 +76,7 @@ def scorer(
 
 
 def read_rows(settings: Settings, share: StoredShare, terms: Scoring, wanted: Digests | None) -> PartyRows:
-    """This party's rows of the entry that the terms name; with `wanted` only those with these ids."""
+    """Return this party's rows of the entry that the terms name; with `wanted` only those with these ids."""
     trained = share.manifest.terms
     check_unchanged(settings, trained, share.manifest.code)
     name = terms.data or trained.parties[settings.name].data
@@ -110,7 +110,7 @@ class Ready:
 def asking(
     share: StoredShare, terms: Scoring, use: Callable[[Ready], Awaitable[T]]
 ) -> Callable[[RunSession], Awaitable[T]]:
-    """The asker's program of a session: open it, return what `use` makes of it, and end it."""
+    """Return the asker's program of a session: open it, return what `use` makes of it, and end it."""
 
     async def program(session: RunSession) -> T:
         async with _ready(session, share, terms) as (scoring, rows):
@@ -123,7 +123,8 @@ def asking(
 
 
 def answering(share: StoredShare, terms: Scoring) -> Callable[[RunSession], Awaitable[int]]:
-    """Everybody else's program of a session: answer the asker, and return how many rows were asked for."""
+    """Return everybody else's program of a session: answer the asker, and return how many rows were asked
+    for."""
 
     async def program(session: RunSession) -> int:
         async with _ready(session, share, terms) as (scoring, _):
@@ -166,7 +167,7 @@ async def _ready(
 
 
 def outputs(share: StoredShare, z: Floats) -> list[ScoredRow]:
-    """Every row's score, its probability where the loss has one, and its predicted label."""
+    """Return every row's score, its probability where the loss has one, and its predicted label."""
     loss = share.contract.loss
     labels = share.manifest.labels or {}
     classes = list(labels.get("classes", ()))
@@ -193,7 +194,7 @@ def outputs(share: StoredShare, z: Floats) -> list[ScoredRow]:
 
 
 def with_mean_parts(manifest: Manifest, z: Floats, away: list[str]) -> Floats:
-    """Scores of the present parties plus the mean part of every party that is away."""
+    """Return scores of the present parties plus the mean part of every party that is away."""
     for party in away:
         mean = np.array(manifest.means[party])
         z = z + (mean if z.ndim > 1 else mean[0])

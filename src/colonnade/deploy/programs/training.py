@@ -52,7 +52,7 @@ class RunCost(msgspec.Struct, kw_only=True):
 def training(
     contract: Contract, report: Callable[[Moment], None]
 ) -> Callable[[RunSession], Awaitable[stored_shares.Manifest]]:
-    """The program of one training run; it returns the manifest of the share that it stored.
+    """Return the program of one training run; it returns the manifest of the share that it stored.
 
     `report` is called with every measurement, at label holders.
     """
@@ -112,7 +112,7 @@ async def _recorded_training(session: RunSession, work: Work) -> Share:
 
 
 def _manifest(session: RunSession, contract: Contract, share: Share, rows: Aligned) -> stored_shares.Manifest:
-    """The manifest of a share, as far as it is known when training ends."""
+    """Return the manifest of a share, as far as it is known when training ends."""
     terms, run = contract.terms, f"{session.run:08x}"
     return stored_shares.Manifest(
         model=f"{terms.name}-{run}",
@@ -157,7 +157,7 @@ def _save_test_scores(
 
 
 def _kept(session: RunSession, contract: Contract) -> Kept | None:
-    """Where checkpoints go, if the run goes on after it was cut off."""
+    """Return where checkpoints go, if the run goes on after it was cut off."""
     if not contract.goes_on:
         return None
     folder = unfinished.folder_of(session.settings, session.run) / unfinished.CHECKPOINTS
@@ -165,7 +165,8 @@ def _kept(session: RunSession, contract: Contract) -> Kept | None:
 
 
 async def _common(session: RunSession, contract: Contract) -> Alignment:
-    """The common rows: those that all parties stored in another session of the run, or as they are found."""
+    """Return the common rows: those that all parties stored in another session of the run, or as they are
+    found."""
     folder, ids = unfinished.folder_of(session.settings, session.run), session.own_rows.ids
     if session.aligned:
         found = await asyncio.to_thread(unfinished.kept_alignment, folder, ids)
@@ -193,7 +194,8 @@ async def _align(session: RunSession, terms: Terms) -> Alignment:
 async def _close(
     session: RunSession, contract: Contract, plan: Plan[Any], weights: Arrays, rows: Aligned
 ) -> tuple[dict[str, float], dict[str, list[float]]]:
-    """The validation metrics, at the first label holder, and the others' mean parts, at all label holders.
+    """Return the validation metrics, at the first label holder, and the others' mean parts, at all label
+    holders.
 
     Mean parts are exchanged only if the job allows scores without a party.
     """
@@ -242,7 +244,8 @@ def _check_seals(seals: Mapping[str, Seal], manifest: stored_shares.Manifest) ->
 
 
 async def _mean_parts(session: RunSession, terms: Terms, mean: Floats) -> dict[str, list[float]]:
-    """Every other party's mean part of a score, at label holders; elsewhere only the own one is sent."""
+    """Return every other party's mean part of a score, at label holders; elsewhere only the own one is
+    sent."""
     net, tag = session.close, tag_of(Topic.PREDICT, 0)
     for peer in terms.active:
         if peer != session.me:
@@ -254,7 +257,7 @@ async def _mean_parts(session: RunSession, terms: Terms, mean: Floats) -> dict[s
 
 
 def as_event(moment: Moment, epochs: int) -> Event:
-    """The event that shows a measurement to operators."""
+    """Return the event that shows a measurement to operators."""
     return Event("training", moment.epoch, epochs, moment.loss)
 
 
@@ -272,7 +275,7 @@ class Trained(TypedDict):
 
 
 def describe(manifest: stored_shares.Manifest) -> Trained:
-    """What an operator is shown of the training run that this manifest is from."""
+    """Return what an operator is shown of the training run that this manifest is from."""
     return {
         "model": manifest.model,
         "party": manifest.party,

@@ -184,7 +184,7 @@ class Worker:
     # -- the daemon's books -------------------------------------------------------------------------
 
     def commitment(self, ids: Digests) -> bytes:
-        """What this party announces of its set of ids."""
+        """Return what this party announces of its set of ids."""
         return announced(self.settings, ids)
 
     async def admit(self, asked: Asked, own_ids: int, rosters: Mapping[str, Roster]) -> None:

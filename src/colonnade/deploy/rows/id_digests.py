@@ -11,7 +11,7 @@ from colonnade.arrays import Digests
 
 
 def hashed(parts: Sequence[Iterable[str]]) -> Digests:
-    """One SHA-256 per row over the columns of its id, which are in normal form."""
+    """Return one SHA-256 per row over the columns of its id, which are in normal form."""
     packed = bytearray()
     for values in zip(*parts, strict=True):
         hashed = hashlib.sha256()

@@ -50,7 +50,7 @@ class LargeRows:
         ids: tuple[str, ...],
         keys: tuple[Key, ...],
     ) -> tuple[LargeRows, Digests]:
-        """The rows of a file, and the digest of every row's id."""
+        """Return the rows of a file, and the digest of every row's id."""
         wanted, places, digests = file.wanted(label, ids), [], []
         for start, raw in file.stretches(wanted, ()):
             kept = _usable(raw)
@@ -61,12 +61,12 @@ class LargeRows:
         return LargeRows(file, file.wanted(label), columns, np.concatenate(places)), np.concatenate(digests)
 
     def sample(self) -> RawTable:
-        """Some rows from all over the file, to see whether a job can be done with them."""
+        """Return some rows from all over the file, to see whether a job can be done with them."""
         raw = self.file.sample(self.wanted, self.columns, None)
         return raw.take(_usable(raw))
 
     def picked(self, rows: Rows) -> RawTable:
-        """Some of the rows to learn from, at most about `SAMPLE`, in the order of the file."""
+        """Return some of the rows to learn from, at most about `SAMPLE`, in the order of the file."""
         few = rows[:: max(1, -(-len(rows) // SAMPLE))]
         return self.file.picked(self.wanted, self.columns, np.sort(self.places[few]))
 
@@ -108,7 +108,7 @@ class StoredTables:
         release()
 
     def table(self, name: Part, party: str, made: Preparation) -> Table:
-        """The rows of a part, mapped into memory."""
+        """Return the rows of a part, mapped into memory."""
         y = self._path(name, "y")
         return Table(
             party,
@@ -120,7 +120,7 @@ class StoredTables:
     def _files(
         self, parts: Mapping[Part, Rows], kind: str, shape: tuple[int, ...], *, single: bool
     ) -> dict[Part, Numbers]:
-        """A file for each part, to be written in any order."""
+        """Return a file for each part, to be written in any order."""
         dtype = np.dtype(np.float32 if single else np.float64)
         return {
             name: np.lib.format.open_memmap(self._path(name, kind), "w+", dtype, (len(rows), *shape))
@@ -132,7 +132,7 @@ class StoredTables:
 
 
 def fresh_folder(root: Path, run: int) -> Path:
-    """A folder for the prepared columns of a run; those of processes that were killed are removed."""
+    """Return a folder for the prepared columns of a run; those of processes that were killed are removed."""
     for old in root.glob("*-*"):
         owner = old.name.partition("-")[0]
         if old.is_dir() and owner.isdigit() and not _lives(int(owner)):
@@ -153,7 +153,7 @@ def _lives(process: int) -> bool:
 
 
 def _usable(raw: RawTable) -> Rows:
-    """The rows that have an id and a label, as far as these were read."""
+    """Return the rows that have an id and a label, as far as these were read."""
     gaps = np.zeros(raw.rows, dtype=np.bool_)
     if raw.ids is not None:
         gaps |= raw.ids == ""

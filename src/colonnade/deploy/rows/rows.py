@@ -94,7 +94,7 @@ def load_rows(
 def offered_columns(
     settings: Settings, name: str, there: Sequence[str], asked: Sequence[str] | None, *, bare: bool
 ) -> tuple[str, ...]:
-    """The columns of an entry that a job gets: those it asks for, or all that are offered."""
+    """Return the columns of an entry that a job gets: those it asks for, or all that are offered."""
     entry = settings.data[name]
     apart = (entry.label, entry.weight, entry.exposure)
     never = {*settings.policy.never, *entry.keys, *(column for column in apart if column)}
@@ -112,7 +112,7 @@ def offered_columns(
 
 
 def _named(column: str | None, key: str, does: str, name: str) -> str:
-    """A column that an entry of the catalogue must name, because the job does something with it."""
+    """Return a column that an entry of the catalogue must name, because the job does something with it."""
     if column is None:
         raise DataError(f"data.{name}: the job {does}, and no {key} column is named; add {key} = '...'")
     return column
@@ -128,7 +128,7 @@ def read_with_ids(
     bare: bool = False,
     usual: Usual = (None, None),
 ) -> tuple[RawTable, Digests]:
-    """The file of a catalogue entry, and the digest of every row's id."""
+    """Return the file of a catalogue entry, and the digest of every row's id."""
     raw = load(
         path,
         label=entry.label if label else None,
@@ -144,12 +144,12 @@ def read_with_ids(
 
 
 def _dialect(entry: Entry) -> Dialect:
-    """How the entry says that its file is written."""
+    """Return how the entry says that its file is written."""
     return Dialect(entry.separator, entry.decimal, entry.thousands, entry.encoding)
 
 
 def digests(parts: Sequence[NDArray[np.str_]], keys: Sequence[Key], names: Sequence[str]) -> Digests:
-    """One SHA-256 per row over its id in normal form.
+    """Return one SHA-256 per row over its id in normal form.
 
     The columns of an id are hashed with their lengths, so that (ab, c) is not (a, bc).
     """
@@ -159,18 +159,19 @@ def digests(parts: Sequence[NDArray[np.str_]], keys: Sequence[Key], names: Seque
 
 
 def rules_of(keys: Sequence[Key]) -> str:
-    """A digest of how ids are normalised: equal at two parties if they compare ids alike."""
+    """Return a digest of how ids are normalised: equal at two parties if they compare ids alike."""
     return hashlib.sha256("".join(key.digest() for key in keys).encode()).hexdigest()[:32]
 
 
 def commitment(ids: Digests, salt: bytes) -> bytes:
-    """A keyed hash of the set of ids: it changes when the set does, and tells nothing without the salt."""
+    """Return a keyed hash of the set of ids: it changes when the set does, and tells nothing without the
+    salt."""
     ordered = np.sort(np.ascontiguousarray(ids).view("S32").ravel())
     return hashlib.blake2b(ordered.tobytes(), key=salt, digest_size=32).digest()
 
 
 def split_rows(ids: Digests, split: Split, seed: int) -> tuple[Rows, Rows, Rows]:
-    """Which of these rows are for training, validation and test; that depends on id and seed alone."""
+    """Return which of these rows are for training, validation and test; that depends on id and seed alone."""
     key = seed.to_bytes(8, "big")
     drawn, packed = bytearray(), ids.tobytes()
     for start in range(0, len(packed), 32):

@@ -92,7 +92,8 @@ class Answering:
             await self.runs.peers.send(peer, Pending(run, 0.0))
 
     async def _consider(self, peer: str, message: Propose) -> str | None:
-        """The digest of the proposed terms if this party accepts them; raises the reason if it does not.
+        """Return the digest of the proposed terms if this party accepts them; raises the reason if it does
+        not.
 
         None if the policy leaves it to the operator: then the proposal is held.
         """
@@ -137,7 +138,7 @@ class Answering:
         return run.terms.digest()
 
     def decision(self, what: Verdict, who: str, terms: Terms, run: str, proposer: str) -> Decision:
-        """A decision about a proposed job, to be written into the journal."""
+        """Return a decision about a proposed job, to be written into the journal."""
         return Decision(
             when=stored_shares.now(),
             what=what,

@@ -87,7 +87,7 @@ class Proposing:
         return await self._propose(run, Proposal(score=terms), scoring.asking(share, terms, use), tell)
 
     def present(self, manifest: stored_shares.Manifest) -> tuple[str, ...]:
-        """The parties that score: all of them, or those that are connected if the job allows that."""
+        """Return the parties that score: all of them, or those that are connected if the job allows that."""
         parties = tuple(sorted(manifest.terms.parties))
         try:
             self.runs.peers.require(parties)

@@ -84,7 +84,7 @@ class Resuming:
         return self.runs.settings.name
 
     def heard(self, run: int) -> Heard:
-        """What was said about a run."""
+        """Return what was said about a run."""
         return self._heard.setdefault(run, Heard())
 
     def forget(self, run: int) -> None:
@@ -269,7 +269,7 @@ class Resuming:
     # -- how it ends --------------------------------------------------------------------------------
 
     def _over(self, run: Run, heard: Heard) -> stored_shares.Manifest | None:
-        """The manifest of the share if the run is over with one; raises if it is over without."""
+        """Return the manifest of the share if the run is over with one; raises if it is over without."""
         if heard.ended:
             raise Aborted(heard.ended)
         if any(settled.kept for settled in heard.settled.values()):
@@ -284,7 +284,7 @@ class Resuming:
         return None
 
     def _away(self, run: Run) -> dict[str, str]:
-        """The parties without a line to this one, and why."""
+        """Return the parties without a line to this one, and why."""
         peers = self.runs.peers
         return {
             peer: f"{peer} is away ({peers.mux.lines[peer].reason or 'its line begins'})"
@@ -297,7 +297,7 @@ class Resuming:
         return PeerUnreachable(f"{'; '.join(away.values())}; {self.me} {waited}")
 
     def _kept(self, run: Run) -> stored_shares.Manifest | None:
-        """The manifest of this party's share of the run, if it was kept."""
+        """Return the manifest of this party's share of the run, if it was kept."""
         with suppress(ShareError):
             if run.trains is not None and self._model(run).is_dir():
                 return stored_shares.find(self._model(run).parent, self._model(run).name)
@@ -312,7 +312,7 @@ class Resuming:
             await self.runs.peers.send(peer, fate)
 
     def _fate(self, peer: str, run: int) -> Settled:
-        """What a peer is told that asks about a run which is over here."""
+        """Return what a peer is told that asks about a run which is over here."""
         known = stored_shares.listing(self.runs.settings.state / "models")
         kept = any(each.run == f"{run:08x}" and peer in each.terms.parties for each in known)
         parties, words = self._fates.get(run, ((), ""))

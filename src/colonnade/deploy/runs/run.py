@@ -27,7 +27,8 @@ class Followed:
     losses: list[tuple[int, float]] = field(default_factory=list)
 
     def is_news(self, event: Event) -> bool:
-        """Whether an event of training is within the run and later than all before it, or adds its loss."""
+        """Return whether an event of training is within the run and later than all before it, or adds its
+        loss."""
         latest = self.latest
         if latest is None or latest.what != event.what:
             return 0 <= event.done <= event.total
@@ -116,7 +117,7 @@ class Run:
         return f"scores of {self.work.share.manifest.model}" if isinstance(self.work, ScoringWork) else ""
 
     def over(self, state: str, reason: str) -> Ended:
-        """What is kept of the run, now that it ended so."""
+        """Return what is kept of the run, now that it ended so."""
         self.state = state
         return Ended(
             run=self.number,
@@ -130,7 +131,7 @@ class Run:
 
 
 def event_line(event: Event) -> str:
-    """An event as one line of text, e.g. `training 3/10, loss 0.412345`."""
+    """Return an event as one line of text, e.g. `training 3/10, loss 0.412345`."""
     text = event.what
     if event.total:
         text += f" {event.done}/{event.total}"

@@ -106,14 +106,15 @@ class Runs:
         return run
 
     def _apart(self, seat: Seat, work: Contract) -> WorkerSession:
-        """This party's part in one session, in a process of its own, which reads the rows by itself."""
+        """Return this party's part in one session, in a process of its own, which reads the rows by
+        itself."""
         guard, parties = Membership(self.settings, self.journal), tuple(sorted(work.terms.parties))
         terms, version = Proposal(train=work.terms).written(), self.peers.version
         order = Order(self.settings, terms, seat.run, seat.number, seat.minimum, version, seat.timeline)
         return WorkerSession(order, self.peers.mux, parties, guard)
 
     def _here(self, seat: Seat, work: Contract | ScoringWork, own: PartyRows) -> RunSession:
-        """This party's part in one session, in this process."""
+        """Return this party's part in one session, in this process."""
         guard, parties = Membership(self.settings, self.journal), tuple(sorted(work.terms.parties))
         deadline = work.terms.network.deadline_s if isinstance(work, Contract) else SCORING_S
         recorder = Recorder(RealClock(), receives=True) if seat.timeline else None
@@ -150,14 +151,14 @@ class Runs:
             await asyncio.to_thread(run.record.write, self.settings)
 
     def free_number(self) -> int:
-        """A random number for a new run or session.
+        """Return a random number for a new run or session.
 
         Its low bits are free for the stretches of the run; number 0 is the daemons' own talk.
         """
         return int.from_bytes(os.urandom(4), "big") & 0xFFFFFFF0 | 0x10
 
     def is_free(self, number: int) -> bool:
-        """Whether no run and no session here has this number."""
+        """Return whether no run and no session here has this number."""
         taken = {number for run in self.live.values() for number in (run.id, run.session.number)}
         return 0 < number < 2**32 and number % 16 == 0 and number not in taken
 
@@ -226,7 +227,7 @@ class Runs:
                     return cast(T, found)
 
     def restore(self, record: Unfinished) -> Run:
-        """A run that was not over when this daemon ended; Refused if the policy is against it now."""
+        """Return a run that was not over when this daemon ended; Refused if the policy is against it now."""
         contract = check_terms(record.terms, "job")
         policy.check_training(self.settings, record.proposer, contract)
         session = Pausing(record.run, self.settings.name, tuple(sorted(record.terms.parties)))
@@ -315,5 +316,5 @@ class Runs:
             log.exception("the reservation of run %s stays in the ledger", run.number)
 
     def sent_bytes(self) -> int:
-        """The bytes sent in all runs so far, framing included."""
+        """Return the bytes sent in all runs so far, framing included."""
         return self.journal.sent_bytes + sum(run.session.sent_bytes() for run in self.live.values())

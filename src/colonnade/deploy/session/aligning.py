@@ -21,7 +21,7 @@ async def common_rows(
     minimum: int = 1,
     method: Literal["curve", "ot"] = "curve",
 ) -> Alignment:
-    """The common rows of a session with this digest; raises if comparing ids would tell too much.
+    """Return the common rows of a session with this digest; raises if comparing ids would tell too much.
 
     Fewer than `minimum` end the session.
     """

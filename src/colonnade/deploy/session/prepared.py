@@ -37,7 +37,8 @@ log = logging.getLogger("colonnade.party")
 
 
 def read_rows(settings: Settings, contract: Contract) -> PartyRows:
-    """This party's rows for the job; raises if they, the labels or its models cannot be used for it."""
+    """Return this party's rows for the job; raises if they, the labels or its models cannot be used for
+    it."""
     terms, me = contract.terms, settings.name
     member = terms.parties[me]
     own = load_rows(
@@ -69,7 +70,7 @@ def read_rows(settings: Settings, contract: Contract) -> PartyRows:
 def preparation_for(
     raw: RawTable, contract: Contract, *, intercept: bool, woe: tuple[Weighed, ...] = ()
 ) -> Preparation:
-    """The preparation of this party's columns as the job asks for it, learnt from these rows."""
+    """Return the preparation of this party's columns as the job asks for it, learnt from these rows."""
     prepare = contract.terms.prepare
     recipe = Recipe(prepare.scale, missing=prepare.missing)
     takes_gaps = contract.composition.has("takes-gaps") and as_they_are(prepare.scale, prepare.missing)
@@ -92,7 +93,7 @@ def _categorical(raw: RawTable, terms: Terms) -> list[str]:
 
 
 def labels_for(raw: RawTable, contract: Contract) -> Labels:
-    """How labels become numbers, learnt from these rows; DataError if they do not fit the job."""
+    """Return how labels become numbers, learnt from these rows; DataError if they do not fit the job."""
     terms = contract.terms
     if raw.y is None:
         raise DataError(f"{raw.name}: holds no label")
@@ -128,7 +129,8 @@ class Aligned:
     table: Callable[[Part], Table]
 
     def base_rate(self) -> float | None:
-        """The part of the training rows whose label is positive, where there are two classes known here."""
+        """Return the part of the training rows whose label is positive, where there are two classes known
+        here."""
         y = self.table("train").y if self.labels and self.labels.positive else None
         return None if y is None else float(np.mean(y > 0))
 
@@ -171,7 +173,7 @@ def _table(
     class_weight: ClassWeight,
     part: Part,
 ) -> Table:
-    """The rows of a part as numbers, with labels and weights where this party holds them.
+    """Return the rows of a part as numbers, with labels and weights where this party holds them.
 
     Rows to train on are weighted by their classes as well.
     """
@@ -184,7 +186,7 @@ def _table(
 
 
 async def _weighed(session: RunSession, terms: Terms, train: RawTable) -> tuple[Weighed, ...]:
-    """The weight of evidence of this party's columns, by the label of the first label holder."""
+    """Return the weight of evidence of this party's columns, by the label of the first label holder."""
     session.tell(Event("weighing columns"))
     agreed = WeighingTerms(
         label_holder=terms.active[0], woe=terms.woe, network=terms.network, world="network", seed=terms.seed

@@ -55,7 +55,7 @@ class Guard(Protocol):
     """Says which ids may be compared with this party's (`membership`)."""
 
     def commitment(self, ids: Digests) -> bytes:
-        """What this party announces of its set of ids."""
+        """Return what this party announces of its set of ids."""
         ...
 
     async def admit(self, asked: Asked, own_ids: int, rosters: Mapping[str, Roster]) -> None:
@@ -169,7 +169,7 @@ class RunSession:
             await net.close()
 
     def sent_bytes(self) -> int:
-        """How many bytes this party has sent in the run, framing included."""
+        """Return how many bytes this party has sent in the run, framing included."""
         return sum(net.meter.bytes() + net.meter.bytes(evaluation=True) for net in self.party.nets)
 
     def stop(self, reason: str) -> None:
@@ -219,7 +219,7 @@ class Pausing:
         """Nothing goes on here."""
 
     def sent_bytes(self) -> int:
-        """Nothing was sent."""
+        """Return nothing was sent."""
         return 0
 
 
@@ -237,7 +237,7 @@ def endpoints(
 
 
 def for_peers(error: ColonnadeError) -> ColonnadeError:
-    """The same error without what it may quote of this party's data."""
+    """Return the same error without what it may quote of this party's data."""
     if isinstance(error, DataError):
         return DataError("its data cannot be used as the job asks; its operator sees why")
     if isinstance(error, ModelError):

@@ -49,7 +49,7 @@ class Contract:
 
     @staticmethod
     def of(terms: Terms) -> Contract:
-        """The contract of terms that were checked before, as those of a stored share."""
+        """Return the contract of terms that were checked before, as those of a stored share."""
         return Contract(terms, looked_up(as_trained(terms.job())))
 
     @property
@@ -73,11 +73,13 @@ class Contract:
         return self.terms.checkpoint.wait_s > 0 and self.terms.checkpoint.every != "never"
 
     def is_bare(self, party: str) -> bool:
-        """Whether a party may come without columns: a server with the label alone, or a neutral helper."""
+        """Return whether a party may come without columns: a server with the label alone, or a neutral
+        helper."""
         return (self.composition.has("server") and party == self.terms.server) or self.is_neutral(party)
 
     def is_neutral(self, party: str) -> bool:
-        """Whether a party helps a blind run with random words and brings no columns, as the job says."""
+        """Return whether a party helps a blind run with random words and brings no columns, as the job
+        says."""
         return party == self.terms.secure.helper and self.terms.parties[party].columns == ()
 
     @property
@@ -91,7 +93,8 @@ class Contract:
         return next(party for party in sorted(self.terms.parties) if party != server)
 
     def plan(self, party: str, columns: int, rows: int) -> Plan[Any]:
-        """The plan of the run at this party, which knows its own number of columns and nobody else's."""
+        """Return the plan of the run at this party, which knows its own number of columns and nobody
+        else's."""
         terms = self.terms
         facts = Facts(
             columns={
@@ -108,7 +111,7 @@ class Contract:
 
 
 def read_terms(path: Path, tell: Tell = untold) -> Terms:
-    """The terms in a TOML file; JobError if they cannot be read or cannot work.
+    """Return the terms in a TOML file; JobError if they cannot be read or cannot work.
 
     `tell` is told of old words for keys, and of keys that are for `colonnade run` alone.
     """
@@ -122,7 +125,7 @@ def read_terms(path: Path, tell: Tell = untold) -> Terms:
 
 
 def terms_from(plain: dict[str, Any], where: str = "job", tell: Tell = untold) -> Terms:
-    """The terms in the tables of a job file; JobError if they cannot work."""
+    """Return the terms in the tables of a job file; JobError if they cannot work."""
     data = plain.get("data", {})
     if not isinstance(data, dict):
         raise JobError(f"{where}: data: expected a section")
@@ -156,7 +159,7 @@ def _refuse_another_model(data: Mapping[str, Any], terms: Terms, where: str) -> 
 
 
 def check_terms(terms: Terms, where: str) -> Contract:
-    """The contract that the terms make; JobError if they cannot work, whoever wrote them."""
+    """Return the contract that the terms make; JobError if they cannot work, whoever wrote them."""
 
     def refuse(text: str) -> None:
         raise JobError(f"{where}: {text}")

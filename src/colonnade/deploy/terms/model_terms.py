@@ -45,11 +45,12 @@ class ModelTerms(OwnModel, frozen=True):
     server: HeadModel = HeadModel()
 
     def of(self, party: str) -> OwnModel:
-        """The model of this party."""
+        """Return the model of this party."""
         return self.parties.get(party, self)
 
     def for_job(self) -> job.ModelSpecs:
-        """The same for the training conversations, which are handed code as an object and load none."""
+        """Return the same for the training conversations, which are handed code as an object and load
+        none."""
         return job.ModelSpecs(
             **_nameless(self),
             parties={party: job.ModelSpec(**_nameless(each)) for party, each in self.parties.items()},
@@ -58,13 +59,13 @@ class ModelTerms(OwnModel, frozen=True):
 
 
 def described(model: OwnModel | HeadModel) -> dict[str, Any]:
-    """All fields of a model but its name."""
+    """Return all fields of a model but its name."""
     named = {field.name for field in msgspec.structs.fields(model)} - {"name", "parties", "server"}
     return {name: getattr(model, name) for name in named}
 
 
 def _nameless(model: OwnModel | HeadModel) -> dict[str, Any]:
-    """The fields of a model as the training conversations take them."""
+    """Return the fields of a model as the training conversations take them."""
     if model.kind not in CODE:
         return described(model)
     # a name has no colon, so nothing could ever be loaded by it; a black box has no gradient, whatever it is
@@ -120,5 +121,5 @@ def check_models(models: ModelTerms, parties: Collection[str], refuse: Callable[
 
 
 def _is_name(name: str | None) -> bool:
-    """Whether this can be the name of a model: letters, digits, - and _."""
+    """Return whether this can be the name of a model: letters, digits, - and _."""
     return bool(name) and all(c.isalnum() or c in "-_" for c in name or "")

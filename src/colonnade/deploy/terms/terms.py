@@ -107,15 +107,15 @@ class Terms(Training, frozen=True, kw_only=True):
         return self.train.classes or 1
 
     def model_of(self, party: str) -> OwnModel:
-        """The model of this party, with the number of its outputs."""
+        """Return the model of this party, with the number of its outputs."""
         return structs.replace(self.model.of(party), outputs=self.width_of(party))
 
     def width_of(self, party: str) -> int:
-        """How many numbers the model of this party gives for a row."""
+        """Return how many numbers the model of this party gives for a row."""
         return self.model.of(party).outputs or self.scores
 
     def job(self) -> Job:
-        """The same job as the training conversations know it."""
+        """Return the same job as the training conversations know it."""
         prepare = self.prepare
         data = Data(
             files={party: member.data for party, member in sorted(self.parties.items())},

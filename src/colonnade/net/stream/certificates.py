@@ -183,7 +183,7 @@ class Credentials:
             raise CertificateError(f"{what} is not the pinned one; exchange {peer}.crt again")
 
     def sign(self, data: bytes) -> bytes:
-        """This party's signature of `data`."""
+        """Return this party's signature of `data`."""
         return self._private.sign(data, ec.ECDSA(hashes.SHA256()))
 
     def verify(self, peer: str, data: bytes, signature: bytes) -> None:
@@ -211,12 +211,12 @@ class Credentials:
 
 
 def names_in(certificate: bytes) -> list[str]:
-    """The parties that a certificate (DER) names."""
+    """Return the parties that a certificate (DER) names."""
     return _names(x509.load_der_x509_certificate(certificate))
 
 
 def der(pem: bytes) -> bytes:
-    """A certificate as DER."""
+    """Return a certificate as DER."""
     return _certificate(pem, "a certificate").public_bytes(serialization.Encoding.DER)
 
 

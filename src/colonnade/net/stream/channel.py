@@ -55,8 +55,8 @@ class Channel(Protocol):
         ...
 
     def prompt(self) -> bool:
-        """Whether nothing was written since this party last heard anything: then nothing more may be sent
-        soon, and what is to be sent need not wait for it."""
+        """Return whether nothing was written since this party last heard anything: then nothing more may be
+        sent soon, and what is to be sent need not wait for it."""
         ...
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class Engine(Protocol):
 
 
 def cannot_listen(who: str, where: str, error: Exception) -> JobError:
-    """The error for a port that is taken, or an address that is not this machine's."""
+    """Return the error for a port that is taken, or an address that is not this machine's."""
     reason = ""
     if isinstance(error, OSError) and error.errno is not None:
         # asyncio puts the system's reason into a sentence of its own; a name that is not known has its own

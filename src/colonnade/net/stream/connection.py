@@ -37,7 +37,7 @@ class Owner(Protocol):
     deliver: Deliver
 
     def identify(self, connection: Connection) -> str:
-        """The peer at the other end, or CertificateError."""
+        """Return the peer at the other end, or CertificateError."""
         ...
 
     def stranger(self, reason: str) -> None:
@@ -49,7 +49,7 @@ class Owner(Protocol):
         ...
 
     def foreign(self, peer: str, spoken: str) -> ColonnadeError:
-        """The error for a peer that speaks another protocol, as both ends are told."""
+        """Return the error for a peer that speaks another protocol, as both ends are told."""
         ...
 
     def rejected(self, peer: str, error: ColonnadeError) -> None:
@@ -196,7 +196,7 @@ class Connection:
 
 
 def _refusal(peer: str, frame: bytes) -> ColonnadeError:
-    """The error for a refusal by the peer, whose text may be anything."""
+    """Return the error for a refusal by the peer, whose text may be anything."""
     text = frame[len(_REFUSAL) :].decode(errors="replace")
     kind, _, reason = "".join(c if c.isprintable() else "?" for c in text).partition(": ")
     return (CertificateError if kind == "CertificateError" else PeerLost)(f"{peer} refused: {reason}")

@@ -92,11 +92,11 @@ class Mux:
         return self._runs.refused
 
     def strangers(self) -> Counter[str]:
-        """How many connections were turned away at the port, by reason."""
+        """Return how many connections were turned away at the port, by reason."""
         return self._port.refused
 
     def wire(self, run: int, parties: tuple[str, ...]) -> RunWire:
-        """The frames of a run among some of the peers, for whoever attaches to them."""
+        """Return the frames of a run among some of the peers, for whoever attaches to them."""
         for party in parties:
             if party != self.me and not (line := self.lines[party]).up:
                 raise PeerUnreachable(f"{party} is away: {line.reason}")
@@ -106,7 +106,8 @@ class Mux:
     def endpoint(
         self, run: int, parties: tuple[str, ...], *, deadline: float, recorder: Recorder | None = None
     ) -> Endpoint:
-        """This party's end of a run among some of the peers; a recorder hears of all that passes there."""
+        """Return this party's end of a run among some of the peers; a recorder hears of all that passes
+        there."""
         for party in parties:
             if party != self.me and not (line := self.lines[party]).up:
                 raise PeerUnreachable(f"{party} is away: {line.reason}")
@@ -194,7 +195,7 @@ class Mux:
             line.wire = None
 
     def _wire(self, peer: str, ended: asyncio.Future[Exception]) -> NetworkWire:
-        """A wire to one peer, not started yet; `ended` is set when the peer is lost."""
+        """Return a wire to one peer, not started yet; `ended` is set when the peer is lost."""
         wire = NetworkWire(
             self.me,
             {self.me: self.listen, peer: self.peers[peer]},

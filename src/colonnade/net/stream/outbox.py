@@ -44,7 +44,7 @@ class Outbox:
         return self.turn() if self._waiting > HIGH_WATER else None
 
     def turn(self) -> asyncio.Future[None]:
-        """A future that is done when there is room again."""
+        """Return a future that is done when there is room again."""
         # one future a sender: a sender that is cancelled must not take the others with it
         sender = asyncio.get_running_loop().create_future()
         self._senders.append(sender)
@@ -90,7 +90,7 @@ class Outbox:
             self.release()
 
     def _next(self) -> bytes:
-        """The bytes of the next write: whole frames, enough of them to fill it."""
+        """Return the bytes of the next write: whole frames, enough of them to fill it."""
         if self._waiting <= self._write_size:
             data, self._pieces, self._waiting = b"".join(self._pieces), [], 0
             return data

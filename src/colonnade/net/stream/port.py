@@ -36,7 +36,7 @@ class Port:
         await self._engine.close()
 
     def engine(self, peer: str) -> PeerEngine:
-        """The engine for the line with this peer."""
+        """Return the engine for the line with this peer."""
         return PeerEngine(self, peer)
 
     def _accepted(self, channel: Channel) -> None:

@@ -113,7 +113,8 @@ def _context(side: int, credentials: Credentials) -> ssl.SSLContext:
 
 
 def _explain(error: Exception, me: str, peer: str) -> Exception:
-    """The error to raise for a TLS error: it says whose certificate was refused, if that is what happened."""
+    """Return the error to raise for a TLS error: it says whose certificate was refused, if that is what
+    happened."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return CertificateError(f"{me} refused the certificate of {peer}: {_words(error)}")
     reason = getattr(error, "reason", None) or ""
@@ -123,7 +124,7 @@ def _explain(error: Exception, me: str, peer: str) -> Exception:
 
 
 def _words(error: Exception) -> str:
-    """The reason of an error, in words."""
+    """Return the reason of an error, in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate not valid: {error.verify_message}"
     reason = getattr(error, "reason", None)

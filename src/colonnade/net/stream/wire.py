@@ -273,7 +273,7 @@ class NetworkWire:
                 self._seek(link, self._reconnect_s)
 
     def _link_over(self, connection: Connection) -> PeerLink | None:
-        """The link that sends over this connection; None if it was never admitted, or was replaced."""
+        """Return the link that sends over this connection; None if it was never admitted, or was replaced."""
         link = self._links.get(connection.peer or "")
         return link if link is not None and link.connection is connection else None
 
@@ -310,7 +310,7 @@ class NetworkWire:
 
 
 def _words(error: OSError) -> str:
-    """The reason of a failed dial."""
+    """Return the reason of a failed dial."""
     # the text of a failed dial repeats the address and leaves out the reason
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno)

@@ -23,7 +23,7 @@ Hidden = NDArray[np.uint8]  # [transfers, 2, 32]: both seeds, each under a pad
 
 
 def choose(choices: NDArray[np.bool_], context: bytes) -> tuple[Points, list[bytes]]:
-    """Two points for every choice, one after the other, and the secrets to open what comes back."""
+    """Return two points for every choice, one after the other, and the secrets to open what comes back."""
     count = len(choices)
     secrets = [scalar() for _ in range(count)]
     other = hashed_points(np.frombuffer(os.urandom(32 * count), dtype=np.uint8).reshape(-1, 32))
@@ -37,7 +37,7 @@ def choose(choices: NDArray[np.bool_], context: bytes) -> tuple[Points, list[byt
 
 
 def give(offers: Points, seeds: tuple[Seeds, Seeds], context: bytes) -> tuple[Points, Hidden]:
-    """The giver's points, and both seeds of every transfer such that the chooser can read one."""
+    """Return the giver's points, and both seeds of every transfer such that the chooser can read one."""
     pairs = offers.reshape(-1, 2, POINT)
     secrets = [scalar() for _ in range(len(pairs))]
     answers = _stacked([base_times(secret) for secret in secrets])
@@ -57,7 +57,7 @@ def opened(
     answer: tuple[Points, Hidden],
     context: bytes,
 ) -> Seeds:
-    """The chosen seed of every transfer."""
+    """Return the chosen seed of every transfer."""
     points, hidden = answer
     pads = _pads(_multiplied(points, secrets), choices, offers, points, context)
     chosen: Seeds = hidden[np.arange(len(choices)), choices.astype(np.intp)] ^ pads
@@ -76,7 +76,8 @@ def _hashes(points: Points, choices: NDArray[np.bool_], context: bytes) -> Point
 def _pads(
     shared: Points, choices: NDArray[np.bool_], offers: Points, answers: Points, context: bytes
 ) -> NDArray[np.uint8]:
-    """What hides the seeds: hashes of the shared points, and of all that was said about the transfer."""
+    """Return what hides the seeds: hashes of the shared points, and of all that was said about the
+    transfer."""
     pairs = offers.reshape(-1, 2 * POINT)
     said = zip(choices, shared, pairs, answers, strict=True)
     pads = [
@@ -95,7 +96,7 @@ def _place(number: int, choice: np.bool_) -> bytes:
 
 
 def _multiplied(points: Points, secrets: list[bytes]) -> Points:
-    """Every point, multiplied by a secret of its own."""
+    """Return every point, multiplied by a secret of its own."""
     return np.concatenate([times(points[k : k + 1], secret) for k, secret in enumerate(secrets)])
 
 

@@ -12,7 +12,7 @@ _SWAPS = ((7, 0x00AA00AA00AA00AA), (14, 0x0000CCCC0000CCCC), (28, 0x00000000F0F0
 
 
 def transposed(columns: NDArray[np.uint8]) -> Words:
-    """Columns of bits, a row of bytes each, as rows of words: bit j of row i is bit i of column j.
+    """Return columns of bits, a row of bytes each, as rows of words: bit j of row i is bit i of column j.
 
     The number of columns must be a multiple of 64. Bit k of an array of bytes is bit k % 8 of byte k // 8.
     """

@@ -22,13 +22,14 @@ _HIGH = np.uint64(2 ** (DIMENSION - 64) - 1)
 
 
 def message(words: Words) -> Words:
-    """The first 76 bits of every row of two words: what can be encoded."""
+    """Return the first 76 bits of every row of two words: what can be encoded."""
     cut: Words = words & np.array([2**64 - 1, _HIGH], dtype=np.uint64)
     return cut
 
 
 def encoded(messages: Words) -> Words:
-    """The codeword of every message, as a row of eight words: sums of entries of a table for each byte."""
+    """Return the codeword of every message, as a row of eight words: sums of entries of a table for each
+    byte."""
     octets = messages.view(np.uint8).reshape(-1, 16)
     tables = _tables()
     total: Words = tables[0].take(octets[:, 0], axis=0)
@@ -39,7 +40,7 @@ def encoded(messages: Words) -> Words:
 
 @cache
 def generator() -> NDArray[np.uint8]:
-    """The coefficients of the generator polynomial, from the lowest."""
+    """Return the coefficients of the generator polynomial, from the lowest."""
     powers = [1]
     for _ in range(510):
         doubled = powers[-1] << 1
@@ -55,7 +56,7 @@ def generator() -> NDArray[np.uint8]:
 
 @cache
 def basis() -> NDArray[np.uint8]:
-    """The words of the messages with a single bit, [76, 512] bits."""
+    """Return the words of the messages with a single bit, [76, 512] bits."""
     polynomial = generator()
     rows = np.zeros((DIMENSION, LENGTH), dtype=np.uint8)
     for place, row in enumerate(rows):

@@ -27,12 +27,12 @@ PROOF = WIDTH + 2  # words of one sum: of a row, and of its message
 
 
 def rows_for(wanted: int) -> int:
-    """How many rows give so many after the check has had its own; whole bytes of columns."""
+    """Return how many rows give so many after the check has had its own; whole bytes of columns."""
     return -(-wanted // 8) * 8 + SUMS
 
 
 def cover(seeds: tuple[Seeds, Seeds], lot: int, messages: Words) -> tuple[Words, Words]:
-    """What the asker sends for the messages of a lot, and its own rows T."""
+    """Return what the asker sends for the messages of a lot, and its own rows T."""
     zero, one = (transposed(_noise(each, lot, len(messages))) for each in seeds)
     one ^= zero
     one ^= encoded(messages)
@@ -40,14 +40,14 @@ def cover(seeds: tuple[Seeds, Seeds], lot: int, messages: Words) -> tuple[Words,
 
 
 def uncovered(seeds: Seeds, choices: Words, lot: int, covered: Words) -> Words:
-    """The key holder's rows Q."""
+    """Return the key holder's rows Q."""
     rows = transposed(_noise(seeds, lot, len(covered)))
     rows ^= covered & choices
     return rows
 
 
 def proof(rows: Words, messages: Words, challenge: Words) -> Words:
-    """The asker's answer to a challenge: sums of its rows, beside sums of its messages."""
+    """Return the asker's answer to a challenge: sums of its rows, beside sums of its messages."""
     return _sums(np.concatenate([rows, messages], axis=1), challenge)
 
 
@@ -70,7 +70,7 @@ def _sums(rows: Words, challenge: Words) -> Words:
 
 
 def _noise(seeds: Seeds, lot: int, rows: int) -> NDArray[np.uint8]:
-    """A column of so many bits from every seed."""
+    """Return a column of so many bits from every seed."""
     columns = np.empty((LENGTH, rows // 8), dtype=np.uint8)
     for column, seed in zip(columns, seeds, strict=True):
         column[:] = _stream(seed.tobytes(), lot, rows // 8)
@@ -78,7 +78,7 @@ def _noise(seeds: Seeds, lot: int, rows: int) -> NDArray[np.uint8]:
 
 
 def _stream(key: bytes, number: int, size: int) -> NDArray[np.uint8]:
-    """Bytes of AES-256 in counter mode, which starts where no other number's does."""
+    """Return bytes of AES-256 in counter mode, which starts where no other number's does."""
     start = number.to_bytes(8, "big") + bytes(8)
     made = Cipher(algorithms.AES(key), modes.CTR(start)).encryptor().update(bytes(size))
     return np.frombuffer(made, dtype=np.uint8).copy()

@@ -28,7 +28,7 @@ class Table:
     messages: Words
 
     def rows(self) -> Words:
-        """The messages of all rows for one peer: the table, and new random ones for the check.
+        """Return the messages of all rows for one peer: the table, and new random ones for the check.
 
         Two peers that compared their checks would read sums of the table if they had the same.
         """
@@ -47,7 +47,8 @@ class Key:
 
 
 def write(ids: Digests, room: int) -> Table:
-    """The table of an asker's ids, filled up with noise as if there were so many as there is room for."""
+    """Return the table of an asker's ids, filled up with noise as if there were so many as there is room
+    for."""
     noise = np.frombuffer(os.urandom(32 * (room - len(ids))), dtype=np.uint64).reshape(-1, 4)
     seed, table = write_table(
         np.concatenate([_keys(ids), noise[:, :2]]), np.concatenate([_messages(ids), noise[:, 2:]])
@@ -56,7 +57,7 @@ def write(ids: Digests, room: int) -> Table:
 
 
 def rows_for(room: int) -> int:
-    """How many rows a lot with room for so many ids has."""
+    """Return how many rows a lot with room for so many ids has."""
     return extension.rows_for(size_for(room))
 
 

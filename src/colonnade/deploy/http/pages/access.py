@@ -42,7 +42,7 @@ class Session:
         self.notice, self.failed = text, failed
 
     def told(self) -> tuple[str, bool]:
-        """The line for the next page and whether it is about a failure; it is shown once."""
+        """Return the line for the next page and whether it is about a failure; it is shown once."""
         notice, self.notice = self.notice, ""
         return notice, self.failed
 
@@ -58,14 +58,14 @@ class Access:
     slow: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def invite(self, who: str) -> str:
-        """A key that signs this user in once, within a few minutes."""
+        """Return a key that signs this user in once, within a few minutes."""
         _forget({key: until for key, (_, until) in self.invitations.items()}, self.invitations)
         key = secrets.token_urlsafe(32)
         self.invitations[_digest(key)] = who, time.monotonic() + INVITATION_S
         return key
 
     async def sign_in(self, token: str, name: str) -> str | None:
-        """The cookie of a new session for whoever shows the token; None, slowly, for a wrong one."""
+        """Return the cookie of a new session for whoever shows the token; None, slowly, for a wrong one."""
         if self.wrong >= MOST_WRONG:
             return None  # not even looked at, so that many at a time are no faster than one
         if same(token, self.token):
@@ -75,14 +75,14 @@ class Access:
         return None
 
     async def redeem(self, key: str) -> str | None:
-        """The cookie of a new session for whoever follows a link that was not used before."""
+        """Return the cookie of a new session for whoever follows a link that was not used before."""
         who, until = self.invitations.pop(_digest(key), ("", 0.0))
         if until > time.monotonic():
             return self._begin(who.replace("(command)", "(page)"))
         return None  # at once: nobody guesses 256 random bits
 
     def session(self, cookie: str | None) -> Session | None:
-        """The session of a cookie, if it is one and has not ended."""
+        """Return the session of a cookie, if it is one and has not ended."""
         found = self.sessions.get(_digest(cookie)) if cookie else None
         return found if found is not None and found.until > time.monotonic() else None
 
@@ -92,7 +92,7 @@ class Access:
             self.sessions.pop(_digest(cookie), None)
 
     def _begin(self, who: str) -> str:
-        """A new session; when there are too many the oldest ends."""
+        """Return a new session; when there are too many the oldest ends."""
         _forget({key: each.until for key, each in self.sessions.items()}, self.sessions)
         while len(self.sessions) >= MOST_SESSIONS:
             del self.sessions[next(iter(self.sessions))]
@@ -117,17 +117,17 @@ def _forget(until: dict[str, float], of: dict[str, Session] | dict[str, tuple[st
 
 
 def _digest(secret: str) -> str:
-    """What is kept of a secret."""
+    """Return what is kept of a secret."""
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
 def same(given: str, kept: str) -> bool:
-    """Whether two secrets are equal, in a time that does not tell where they differ."""
+    """Return whether two secrets are equal, in a time that does not tell where they differ."""
     return hmac.compare_digest(_digest(given), _digest(kept))
 
 
 def names_this_machine(host: str) -> bool:
-    """Whether a Host header is a loopback address or localhost, at whatever port.
+    """Return whether a Host header is a loopback address or localhost, at whatever port.
 
     >>> [names_this_machine(host) for host in ("127.0.0.1:9401", "localhost", "[::1]:80")]
     [True, True, True]
@@ -142,7 +142,7 @@ def names_this_machine(host: str) -> bool:
 
 
 def comes_from_here(headers: Mapping[str, str]) -> bool:
-    """Whether a request that changes something comes from this page, as far as a browser says.
+    """Return whether a request that changes something comes from this page, as far as a browser says.
 
     >>> comes_from_here({"Host": "127.0.0.1:1", "Origin": "http://127.0.0.1:1"})
     True

@@ -16,7 +16,7 @@ TONES = {"done": "good", "running": "good", "proposed": "warn", "failed": "bad",
 
 
 def document(title: str, *body: str, refresh: bool = False) -> str:
-    """A whole page; it reloads itself where scripts are switched off."""
+    """Return a whole page; it reloads itself where scripts are switched off."""
     reload = tag("noscript", tag("meta", http_equiv="refresh", content="10")) if refresh else Html("")
     head = tag(
         "head",
@@ -31,7 +31,7 @@ def document(title: str, *body: str, refresh: bool = False) -> str:
 
 
 def sign_in(name: str, problem: str) -> str:
-    """The page that asks for the token."""
+    """Return the page that asks for the token."""
     form = tag(
         "form",
         tag("input", type="hidden", name="key", value=""),
@@ -65,7 +65,7 @@ def sign_in(name: str, problem: str) -> str:
 
 
 def overview(daemon: Daemon, session: Session) -> str:
-    """The page of a daemon, for somebody who signed in."""
+    """Return the page of a daemon, for somebody who signed in."""
     settings = daemon.settings
     out = _form("/logout", session, tag("button", "Sign out"))
     header = tag(
@@ -109,7 +109,7 @@ def overview(daemon: Daemon, session: Session) -> str:
 
 
 def _section(title: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Html:
-    """A heading and a table; a narrow page shows the names of the columns in the cells."""
+    """Return a heading and a table; a narrow page shows the names of the columns in the cells."""
     body = [
         tag(
             "tr",
@@ -139,14 +139,14 @@ def _state(text: str, tone: str) -> Html:
 
 
 def _time(when: str) -> Html:
-    """A time in UTC as people write it: `2026-11-16 01:02 UTC`."""
+    """Return a time in UTC as people write it: `2026-11-16 01:02 UTC`."""
     if not when:
         return Html("")
     return tag("time", f"{when[:10]} {when[11:16]} UTC", datetime=when)
 
 
 def _curve(losses: list[tuple[int, float]]) -> Html:
-    """The loss over epochs as a small drawing with its first and last value in words."""
+    """Return the loss over epochs as a small drawing with its first and last value in words."""
     if len(losses) < 2:
         return Html("")
     low, high = min(loss for _, loss in losses), max(loss for _, loss in losses)
@@ -169,7 +169,7 @@ def _curve(losses: list[tuple[int, float]]) -> Html:
 
 
 def _proposals(waiting: list[views.ProposalView], session: Session) -> Html:
-    """The proposals that wait, each with what it gives away and the two buttons."""
+    """Return the proposals that wait, each with what it gives away and the two buttons."""
     if not waiting:
         return Html("")
     return join([tag("h2", "Waiting for your approval"), *(_proposal(each, session) for each in waiting)])
@@ -262,6 +262,6 @@ def _model(each: views.ModelView, session: Session) -> tuple[str, ...]:
 
 
 def _form(action: str, session: Session, *parts: str) -> Html:
-    """A form that changes something, with the secret of the session."""
+    """Return a form that changes something, with the secret of the session."""
     secret = tag("input", type="hidden", name="form", value=session.form)
     return tag("form", secret, *parts, method="post", action=action)

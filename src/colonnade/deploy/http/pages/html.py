@@ -24,7 +24,7 @@ def join(parts: Iterable[str]) -> Html:
 
 
 def tag(name: str, /, *children: str, **attributes: str | bool) -> Html:
-    """An element; a true attribute has no value, a false one is left out, `_` stands for `-`.
+    """Return an element; a true attribute has no value, a false one is left out, `_` stands for `-`.
 
     The names `class_` and `for_` stand for the words that Python keeps for itself.
     """
@@ -39,5 +39,5 @@ def tag(name: str, /, *children: str, **attributes: str | bool) -> Html:
 
 
 def _spelt(key: str) -> str:
-    """The name of an attribute as HTML has it."""
+    """Return the name of an attribute as HTML has it."""
     return key.rstrip("_").replace("_", "-")

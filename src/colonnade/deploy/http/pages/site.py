@@ -73,7 +73,7 @@ class Site:
         await self._runner.cleanup()
 
     def link(self, who: str) -> str:
-        """A link that opens the page once; what stands behind # is never part of a request."""
+        """Return a link that opens the page once; what stands behind # is never part of a request."""
         return f"http://{self._where}/login#{self.access.invite(who)}"
 
     @web.middleware
@@ -104,7 +104,7 @@ class Site:
         return answer
 
     def _session(self, request: web.Request) -> Session:
-        """The session of a request; whoever has none is sent to sign in."""
+        """Return the session of a request; whoever has none is sent to sign in."""
         session = self.access.session(request.cookies.get(self._cookie))
         if session is None:
             raise web.HTTPSeeOther("/login")
@@ -178,7 +178,7 @@ class Site:
 
 
 async def _static(request: web.Request) -> web.Response:
-    """The sheet or the script of the page."""
+    """Return the sheet or the script of the page."""
     name = request.match_info["name"]
     kind = "text/css" if name.endswith("css") else "text/javascript"
     text = files("colonnade.deploy.http.pages").joinpath(name).read_text(encoding="utf-8")
@@ -186,7 +186,7 @@ async def _static(request: web.Request) -> web.Response:
 
 
 async def _field(request: web.Request, name: str) -> str:
-    """A field of the form that was posted; empty if it is not there or is a file."""
+    """Return a field of the form that was posted; empty if it is not there or is a file."""
     value = (await request.post()).get(name, "")
     return value if isinstance(value, str) else ""
 
