@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 import colonnade
 from colonnade.losses import LOSSES
+from colonnade.secure.sums import SUMS
 
 ROOT = Path(colonnade.__file__).parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "arrays", "lean"),
+    ("choices",),
     ("losses",),
     ("job", "messages", "disk", "plain", "state"),
     ("regularizers", "result", "search", "test_scores", "timeline", "findings"),
@@ -184,6 +187,17 @@ def test_nobody_outside_the_losses_asks_which_loss_it_has() -> None:
                 case ast.Compare() | ast.MatchValue() | ast.Subscript():
                     words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
                     assert not words & names, f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
+SECURE_SUM = re.compile(r"\bsecure[._]sum\b")  # "tree" and "plain" are words of other keys as well
+
+
+def test_nobody_asks_which_sum_it_has() -> None:
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare | ast.Match) and SECURE_SUM.search(ast.unparse(node)):
+                words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
+                assert not words & set(SUMS), f"{path.relative_to(ROOT)}:{node.lineno}"
 
 
 def test_every_part_of_the_package_has_exactly_one_layer() -> None:

@@ -101,7 +101,7 @@ def test_an_unknown_key_is_named_with_its_section_and_the_nearest_known_one(
             "model.parties[...].kind: 'tree' is not one of 'linear', 'mlp', 'cnn', 'torch', 'function', "
             "'program'",
         ),
-        ({"secure": {"sum": "open"}}, "secure.sum: 'open' is not one of 'masked', 'tree', 'plain'"),
+        ({"secure": {"labels": "open"}}, "secure.labels: 'open' is not one of 'blind', 'clear'"),
         ({"network": {"faults": {"drop": "often"}}}, "network.faults.drop: expected a number, got text"),
         ({"train": "fast"}, "train: expected a section, got text"),
     ],

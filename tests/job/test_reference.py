@@ -19,6 +19,7 @@ from colonnade.job.files import GONE
 from colonnade.job.vocabulary import IN_TERMS
 from colonnade.losses import LOSSES
 from colonnade.run.resolve import TOLERANCE
+from colonnade.secure.sums import SUMS
 
 DOCS = Path(__file__).parents[2] / "docs"
 JOB, PARTY = ((DOCS / f"{name}.md").read_text("utf-8") for name in ("job-file", "party-file"))
@@ -133,3 +134,9 @@ def test_all_that_a_job_may_give_away_is_told() -> None:
 def test_the_reference_has_every_loss() -> None:
     (row,) = re.findall(r"^\| `loss` \|.*$", JOB, re.M)
     assert set(re.findall(r"`(\w+)`", row)) == {"loss", *LOSSES}
+
+
+def test_the_reference_has_every_sum() -> None:
+    (row,) = re.findall(r"^\| `sum` \|.*$", JOB, re.M)
+    assert re.findall(r"`(\w+)`", row) == ["sum", *SUMS]
+    assert job.Secure().sum == next(iter(SUMS))

@@ -9,9 +9,9 @@ is any loss for such labels: whatever computes with a loss needs to know nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from colonnade.errors import JobError
+from colonnade.choices import Choices
 from colonnade.losses.classes import Logistic, SmoothHinge, Softmax
 from colonnade.losses.loss import Link, Loss, SharedForm, Task, UsualLoss
 from colonnade.losses.numbers import Gamma, Poisson, Squared
@@ -52,29 +52,19 @@ __all__ = [
 ]
 
 
-class Losses(dict[str, Loss]):
-    """Losses by name. One that is not there is refused with the names of those that are."""
+class Losses(Choices[Loss]):
+    """Losses by name.
 
-    def __missing__(self, name: str) -> Loss:
-        raise JobError(f"loss: {name!r} is not one of {', '.join(map(repr, self))}")
-
-    def named(self, which: Callable[[Loss], bool]) -> str:
-        """Return the names of some losses, as a text that proposes them has it.
-
-        >>> LOSSES.named(lambda loss: loss.task != "regression")
-        "'logistic', 'smooth_hinge' or 'softmax'"
-        """
-        *most, last = [repr(name) for name, loss in self.items() if which(loss)]
-        return f"{', '.join(most)} or {last}" if most else last
+    >>> LOSSES.named(lambda loss: loss.task != "regression")
+    "'logistic', 'smooth_hinge' or 'softmax'"
+    """
 
     def of_counts(self, name: str | None) -> bool:
         """Return whether a job that names this loss, or none, may say over which time labels were counted."""
         return name is not None and name in self and self[name].counts
 
 
-LOSSES = Losses(
-    {loss.name: loss for loss in (Logistic(), Squared(), SmoothHinge(), Softmax(), Poisson(), Gamma())}
-)
+LOSSES = Losses("loss", (Logistic(), Squared(), SmoothHinge(), Softmax(), Poisson(), Gamma()))
 """Every loss there is: a job, its help and its documentation know those of this table."""
 
 USUAL: Mapping[Task, str] = {

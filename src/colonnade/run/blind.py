@@ -17,6 +17,7 @@ from colonnade.errors import JobError, suggest
 from colonnade.job import Job, Training
 from colonnade.job.plan import Blind, Facts, Hidden
 from colonnade.job.sections import LabelsName
+from colonnade.secure.sums import HIDING, SUMS
 
 TWO_PARTIES = (
     "secure.labels: two parties have no third one that could deal random words, so labels cannot be blind, "
@@ -61,9 +62,9 @@ def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
         )
     if len(job.data.party_names) == 2:
         yield JobError(TWO_PARTIES)
-    if job.secure.sum != "masked":
+    if not SUMS[job.secure.sum].hides_pieces:
         yield JobError(
-            f"secure.labels = 'blind': a {job.secure.sum} sum shows pieces of the masks; use sum = 'masked'"
+            f"secure.labels = 'blind': a {job.secure.sum} sum shows pieces of the masks; use sum = {HIDING}"
         )
     if job.network.broadcast != "star":
         yield JobError(

@@ -8,8 +8,8 @@ from colonnade.conversations.conversation import Conversation, Leak
 from colonnade.job import PrivacyTerms, SumName
 from colonnade.job.plan import Plan
 from colonnade.run.registry import CONVERSATIONS
-from colonnade.secure.hosts import unsafe_reason
 from colonnade.secure.neighbours import sentence
+from colonnade.secure.sums import SUMS
 
 WOE_NOTE = (
     "weight of evidence: the label holder has seen rows and bads of every bin, "
@@ -39,7 +39,7 @@ def leaks(
         found = [leak for leak in found if leak != "labels"]
     if woe:
         found.append("evidence")
-    if secure_sum != "masked":
+    if not SUMS[secure_sum].hides_pieces:
         found.append("shares")
     if parties == 2:
         found.append("two-parties")
@@ -52,16 +52,14 @@ def _run_notes(plan: Plan[Any]) -> list[str]:
         return ["one party: nothing is sent to anybody"]
     found = []
     if "no-sum" not in conversation.traits:
-        if plan.secure_sum == "plain":
-            found.append("plain sum: the dominators see every party's partial scores in clear")
+        if told := SUMS[plan.secure_sum].gives_away(parties):
+            found.append(f"{plan.secure_sum} sum: {told}")
         if parties == 2:
             found.append(
                 "two parties: the total minus the own share is the other's share, no sum can hide it"
             )
         if plan.neighbours is not None:
             found.append(sentence(parties, plan.neighbours))
-        if plan.secure_sum == "tree" and (reason := unsafe_reason(parties)):
-            found.append(f"tree sum: {reason}")
     return [*found, *conversation.notes(plan)]
 
 

@@ -36,12 +36,10 @@ from colonnade.records import Records
 from colonnade.result import Moment
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.keys import Identity, agree
-from colonnade.secure.masked import MaskedSum
 from colonnade.secure.neighbours import draw
-from colonnade.secure.plain import PlainSum
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.streams import PairStreams
-from colonnade.secure.tree import TreeSum
+from colonnade.secure.sums import SUMS
 from colonnade.shares import Layout
 from colonnade.timeline import PartyTimeline
 
@@ -109,15 +107,7 @@ class Party:
 
     def secure_sum(self, net: Endpoint, secrets: Secrets, kind: SumName) -> SecureSum:
         """Make a secure sum over a network; it is closed with the party."""
-        secure: SecureSum
-        match kind:
-            case "masked":
-                secure = MaskedSum(net, secrets)
-            case "tree":
-                secure = TreeSum(net)
-            case "plain":
-                secure = PlainSum(net)
-        secure = self.overhear(secure)
+        secure = self.overhear(SUMS[kind].among(net, secrets))
         self._sums.append(secure)
         return secure
 

@@ -23,8 +23,8 @@ from colonnade.losses import LOSSES, USUAL
 from colonnade.run import rules
 from colonnade.run.blind import blind_of, settled
 from colonnade.run.registry import CONVERSATIONS
-from colonnade.secure.hosts import unsafe_reason
 from colonnade.secure.neighbours import neighbours_for
+from colonnade.secure.sums import HIDING, SUMS
 
 TOLERANCE = 1e-5  # the relative fall of the loss an epoch that counts as none
 
@@ -207,11 +207,12 @@ def _check_facts(composition: Composition, facts: Facts) -> None:
             f"privacy.mechanism = {job.privacy.mechanism!r}: a row's weight scales all that is said of its "
             "label, and epsilon does not cover that; drop the weights (data.weight, train.class_weight)"
         )
-    check_tree(job, len(parties))
+    check_sum(job, len(parties))
 
 
-def check_tree(job: Job, parties: int) -> None:
-    """Refuse a tree sum that leaks at this number of parties, unless the job accepts that."""
-    reason = unsafe_reason(parties) if job.secure.sum == "tree" else None
-    if reason and not job.secure.accept_leak:
-        raise JobError(f"secure.sum = 'tree': {reason}; use sum = 'masked', or set accept_leak = true")
+def check_sum(job: Job, parties: int) -> None:
+    """Refuse a sum that gives something away among this number of parties, unless the job accepts that."""
+    kind = SUMS[job.secure.sum]
+    told = kind.gives_away(parties)
+    if told and not kind.baseline and not job.secure.accept_leak:
+        raise JobError(f"secure.sum = {kind.name!r}: {told}; use sum = {HIDING}, or set accept_leak = true")

@@ -20,6 +20,7 @@ from colonnade.job import Cascade, Direction, Job, Kernel, ModelSpecs, Net, Sect
 from colonnade.job.presets import Preset
 from colonnade.losses import LOSSES, USUAL
 from colonnade.run import blind
+from colonnade.secure.sums import SUMS
 
 
 def check(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:
@@ -31,6 +32,11 @@ def check(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:
 def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterator[JobError]:
     """Everything in a job that does not go together."""
     train, name = job.train, preset.name
+    try:
+        masks_pairs = SUMS[job.secure.sum].masks_pairs
+    except JobError as unknown:
+        yield unknown
+        return
     if preset.schedule == "sync" and train.ahead not in (None, 1):
         yield JobError(
             f"train.ahead: {name} is synchronous, one batch at a time; "
@@ -58,9 +64,10 @@ def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterato
         yield JobError(
             "train.tolerance: with evaluate_every = 0 nobody sees whether the loss falls; drop one of them"
         )
-    if job.secure.neighbours is not None and job.secure.sum != "masked":
+    if job.secure.neighbours is not None and not masks_pairs:
+        masking = SUMS.named(lambda kind: kind.masks_pairs)
         yield JobError(
-            f"secure.neighbours: a {job.secure.sum} sum has no masks between pairs; use sum = 'masked', or "
+            f"secure.neighbours: a {job.secure.sum} sum has no masks between pairs; use sum = {masking}, or "
             "drop neighbours"
         )
     yield from blind.faults(job, conversation)

@@ -17,19 +17,26 @@ two different values.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Self
+
 from colonnade.arrays import Floats, Words
 from colonnade.messages import Piece
 from colonnade.net.expect import words
 from colonnade.net.network import Network
 from colonnade.secure import ring
-from colonnade.secure.protocol import N, UsedTags, is_words, no_sum
+from colonnade.secure.protocol import N, SumKind, UsedTags, is_words, no_sum
 from colonnade.secure.streams import Masks, Stream, subkey
 
 
-class MaskedSum:
+class MaskedSum(SumKind):
     """A `SecureSum` with a secret (`keys.agree`) for every peer that shares masks with this party."""
 
-    def __init__(self, net: Network, secrets: dict[str, bytes]) -> None:
+    name = "masked"
+    hides_pieces = True
+    masks_pairs = True
+
+    def __init__(self, net: Network, secrets: Mapping[str, bytes]) -> None:
         self._net = net
         self._parties = len(net.parties)
         self._used = UsedTags()
@@ -39,6 +46,14 @@ class MaskedSum:
             subtracted=[stream for peer, stream in streams.items() if net.me > peer],
             less=int(ring.OFFSET),
         )
+
+    @staticmethod
+    def gives_away(parties: int) -> None:
+        return None
+
+    @classmethod
+    def among(cls, net: Network, secrets: Mapping[str, bytes]) -> Self:
+        return cls(net, secrets)
 
     async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None:
         masked = self._masked(piece, tag)
@@ -55,15 +70,6 @@ class MaskedSum:
         if total is None:
             raise no_sum(pieces, tag)
         return total.reshape(piece.shape)
-
-    async def settle(self) -> None:
-        """Return at once: no sum of others needs this party."""
-
-    async def drop(self, tag: int) -> None:
-        """Do nothing: a piece that nobody adds up tells nothing."""
-
-    async def close(self) -> None:
-        """Do nothing: nothing is under way between two sums."""
 
     def _masked(self, piece: Floats | Words, tag: int) -> Words:
         """Return the piece as elements of the ring, with all masks of this tag added or subtracted."""

@@ -6,6 +6,9 @@ protection costs; a run with it says so.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Self
+
 import numpy as np
 
 from colonnade.arrays import Floats, Words
@@ -13,15 +16,27 @@ from colonnade.errors import Diverged
 from colonnade.messages import Piece
 from colonnade.net.expect import MOST, floats, words
 from colonnade.net.network import Network
-from colonnade.secure.protocol import N, UsedTags, is_words
+from colonnade.secure.protocol import N, SumKind, UsedTags, is_words
 
 
-class PlainSum:
+class PlainSum(SumKind):
     """A `SecureSum` in name only: pieces are sent as they are."""
+
+    name = "plain"
+    hides_pieces = False
+    baseline = True
 
     def __init__(self, net: Network) -> None:
         self._net = net
         self._used = UsedTags()
+
+    @staticmethod
+    def gives_away(parties: int) -> str:
+        return "the dominators see every party's partial scores in clear"
+
+    @classmethod
+    def among(cls, net: Network, secrets: Mapping[str, bytes]) -> Self:
+        return cls(net)
 
     async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None:
         self._used.use(tag)
@@ -38,12 +53,3 @@ class PlainSum:
         for peer in self._net.peers:
             total += pieces[peer].values
         return total
-
-    async def settle(self) -> None:
-        """Return at once: no sum of others needs this party."""
-
-    async def drop(self, tag: int) -> None:
-        """Do nothing: a piece that nobody adds up stays where it is."""
-
-    async def close(self) -> None:
-        """Do nothing: nothing is under way between two sums."""

@@ -1,18 +1,20 @@
-"""What every secure sum can do, and the rule that a tag is used once.
+"""What every secure sum can do, what one says of itself, and the rule that a tag is used once.
 
 One party of a sum is its root: it collects and gets the total. All others give, and get nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
 from colonnade.arrays import Floats, Words
 from colonnade.errors import ProtocolError, TagReused
 from colonnade.messages import TOPIC_SHIFT
+from colonnade.net.network import Network
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -62,6 +64,55 @@ class SecureSum(Protocol):
     async def close(self) -> None:
         """Give up whatever is still under way."""
         ...
+
+
+class SumKind(ABC):
+    """A `SecureSum` that a job may name. What others need to know of it, it says itself.
+
+    Every class has answers of its own: what a sum hides does not follow from what it is built upon.
+    """
+
+    name: ClassVar[str]
+    """What `secure.sum` calls it."""
+    hides_pieces: ClassVar[bool]
+    """Whether a piece stays hidden from any parties that put their heads together, as far as the total
+    allows. Blind labels need that, and policies call the opposite 'shares'."""
+    masks_pairs: ClassVar[bool] = False
+    """Whether it needs a secret for every pair of parties, or for neighbours only (`secure.neighbours`)."""
+    baseline: ClassVar[bool] = False
+    """Whether it is there to measure what protection costs: then a job that names it need not say that it
+    accepts what it gives away."""
+
+    def __init_subclass__(cls) -> None:
+        answers = ("name", "hides_pieces", "gives_away")
+        unsaid = [answer for answer in answers if answer not in vars(cls)]
+        if unsaid:
+            raise TypeError(f"{cls.__name__}: a sum says for itself what it gives away; add {unsaid[0]}")
+
+    @staticmethod
+    @abstractmethod
+    def gives_away(parties: int) -> str | None:
+        """Return what somebody learns beyond totals in a run of so many parties; None if nobody does."""
+
+    @classmethod
+    @abstractmethod
+    def among(cls, net: Network, secrets: Mapping[str, bytes]) -> Self:
+        """Make the sum of the parties of a network, with the secret that each peer shares with this one."""
+
+    @abstractmethod
+    async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None: ...
+
+    @abstractmethod
+    async def collect(self, piece: N, *, tag: int) -> N: ...
+
+    async def settle(self) -> None:  # noqa: B027  most sums need no party once it has given
+        """Return at once: no sum of others needs this party."""
+
+    async def drop(self, tag: int) -> None:  # noqa: B027
+        """Do nothing: a piece that nobody adds up stays where it is."""
+
+    async def close(self) -> None:  # noqa: B027
+        """Do nothing: nothing is under way between two sums."""
 
 
 class UsedTags:

@@ -21,7 +21,8 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,8 @@ from colonnade.errors import ColonnadeError, FixedPointOverflow, ProtocolError, 
 from colonnade.messages import TOPIC_SHIFT, Branch
 from colonnade.net.expect import Array, Number
 from colonnade.net.network import Network
-from colonnade.secure.hosts import Hop, TreePair, choose_trees
-from colonnade.secure.protocol import N, UsedTags, is_words, no_sum
+from colonnade.secure.hosts import Hop, TreePair, choose_trees, unsafe_reason
+from colonnade.secure.protocol import N, SumKind, UsedTags, is_words, no_sum
 
 VALUES, MASKS = 0, 1
 FRACTION_BITS = 37
@@ -69,12 +70,15 @@ def branch_tag(tag: int, q: int, tree: int, node: int) -> int:
     return topic << TOPIC_SHIFT | number
 
 
-class TreeSum:
+class TreeSum(SumKind):
     """A `SecureSum` along the trees `choose(q, root)`, by default those that leak to no two parties.
 
     `give` returns once this party's own numbers are on their way; the sums it hosts for others are added in
     the background. Should one of them fail, the next `give`, `collect`, `settle` or `close` raises why.
     """
+
+    name = "tree"
+    hides_pieces = False  # some three of five or more parties learn a piece together
 
     def __init__(
         self,
@@ -90,6 +94,14 @@ class TreeSum:
         self._masks = _Masks(self._q, B, random_bytes)
         self._used = UsedTags()
         self._hosting = _Background(net.fail)
+
+    @staticmethod
+    def gives_away(parties: int) -> str | None:
+        return unsafe_reason(parties)
+
+    @classmethod
+    def among(cls, net: Network, secrets: Mapping[str, bytes]) -> Self:
+        return cls(net)
 
     async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None:
         await self._begin(piece, root, tag)

@@ -17,11 +17,12 @@ from colonnade.deploy.terms.terms import Scoring
 from colonnade.errors import Refused
 from colonnade.run import notes
 from colonnade.run.blind import labels_of
+from colonnade.secure.sums import HIDING
 
 MEANING: dict[Leak, str] = {
     "labels": "every party can work out the label of every training row",
     "scores": "label holders learn the others' joint score of every training row",
-    "shares": "partial scores are sent in clear (secure.sum = 'plain', or a tree that leaks)",
+    "shares": f"some parties together can see another's partial scores (secure.sum is not {HIDING})",
     "outputs": "the first label holder sees what every party's model makes of each training row",
     "embeddings": "every party sees what all others' models make of training rows, and the server's model",
     "similarity": "label holders learn how alike two rows are in the others' columns",

@@ -31,7 +31,7 @@ from colonnade.job import (
 from colonnade.job.plan import Facts, Plan
 from colonnade.losses import LOSSES, Loss
 from colonnade.run.blind import as_trained
-from colonnade.run.resolve import Composition, check_tree, compose, looked_up, resolve
+from colonnade.run.resolve import Composition, check_sum, compose, looked_up, resolve
 
 MOST_PARTIES = 8
 LONGEST_NAME = 100
@@ -178,7 +178,7 @@ def check_terms(terms: Terms, where: str) -> Contract:
         refuse("data.woe: weight of evidence needs two classes; drop it, or train the logistic loss")
     contract.composition.ahead(len(terms.active))
     try:
-        check_tree(job, len(terms.parties))
+        check_sum(job, len(terms.parties))
     except JobError as error:
         refuse(str(error))
     return contract
