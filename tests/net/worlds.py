@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import operator
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
+import msgspec
+import pytest
 from tests.patience import PATIENCE_S
 
+from colonnade.messages import AnyMessage, Message, coding
 from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.local import LocalHub
@@ -116,3 +120,10 @@ def tls(program: Program, parties: tuple[str, ...] = PARTIES[:3], **options: Any
 
 def world(name: str) -> World:
     return {"local": local, "simulated": simulated, "tls": tls}[name]
+
+
+def teach(monkeypatch: pytest.MonkeyPatch, kind: type[Message], *, instead_of: type[Message]) -> None:
+    """Let received messages be of this kind where they were of that one, as if its class were changed."""
+    others = [each for each in get_args(AnyMessage) if each is not instead_of]
+    union = functools.reduce(operator.or_, others, kind)
+    monkeypatch.setattr(coding, "_decoder", msgspec.msgpack.Decoder(union, dec_hook=coding._unpack))

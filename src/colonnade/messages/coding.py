@@ -24,6 +24,8 @@ AnyMessage = OfRounds | OfCascades | OfRows | OfDaemons | OfTrees | OfBlindRuns
 _DTYPES = tuple(np.dtype(code) for code in ("<f8", "<u8", "<f4", "<i8", "<u4", "<i4", "<u2", "u1"))
 _CODES = {dtype: code for code, dtype in enumerate(_DTYPES)}
 _BYTES = _CODES[np.dtype(np.uint8)]
+TYPED = frozenset(_DTYPES) - {_DTYPES[_BYTES]}
+"""What arrays may be of that always travel with their type and shape."""
 
 
 def _pack(value: object) -> object:
