@@ -2,7 +2,7 @@
 stay.
 
     FOLDER/000000000127.gate    a line that says what it is, a line of JSON, and the state (`plain`)
-    FOLDER/secret.note          the same with what belongs to the run and to no gate of it
+    FOLDER/noise.note           the same with what belongs to the run and to no gate of it
 
 A file says which job and which data it belongs to, and is checked when it is read. One that is torn or
 damaged does not count, and the one before it does; one of another job or of other data is refused, since

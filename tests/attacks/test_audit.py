@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,11 @@ from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Differentiable, Linear
 from colonnade.optim.deltas import Deltas, DeltasServer
 from colonnade.optim.replies import Head
+from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.accountant import epsilon_of, multiplier_for
-from colonnade.privacy.label_noise import NoisyLabels, label_points, randomised
+from colonnade.privacy.label_noise import label_points, noisy_labels
+from colonnade.privacy.mechanisms import NoisyScalars
+from colonnade.privacy.noise import Noise
 from colonnade_bench.czofo.paper_epsilon import Observed, claimed_epsilon, claimed_epsilon_of_a_reply
 
 ROWS, OUTPUTS, DIRECTIONS, TRIALS = 64, 8, 4, 4000
@@ -71,7 +76,9 @@ def test_the_trace_is_that_of_estimates_along_gaussian_directions() -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_an_audit_never_finds_more_than_randomised_response_has(epsilon: float) -> None:
     trials = 200_000
-    hits, alarms = (int((randomised(np.full(trials, label), 10, epsilon) == 1).sum()) for label in (1, 0))
+    hits, alarms = (
+        int((Noise().response(np.full(trials, label), 10, epsilon) == 1).sum()) for label in (1, 0)
+    )
     assert 0.8 * epsilon < epsilon_at_least(hits, alarms, trials, confidence=0.9999) <= epsilon
 
 
@@ -79,10 +86,10 @@ def test_an_audit_never_finds_more_than_randomised_response_has(epsilon: float) 
 def test_an_audit_never_finds_more_than_noisy_labels_have(task: str) -> None:
     trials, epsilon, draws = 100_000, 1.0, 3
     y = np.array([-1.0, 1.0]) if task != "softmax" else np.array([0.0, 2.0])
-    points, sensitivity = label_points(y, LOSSES[task], 1.0, 3 if task == "softmax" else None)
+    points, _, sensitivity = label_points(y, LOSSES[task], 1.0, 3 if task == "softmax" else None)
     assert np.linalg.norm(points[1] - points[0]) == pytest.approx(sensitivity)
     multiplier = multiplier_for(epsilon, 1e-5, draws)
-    labels = NoisyLabels(np.repeat(points, trials, axis=0), multiplier * sensitivity)
+    labels = noisy_labels(np.repeat(y, trials), LOSSES[task], 1.0, multiplier)
     way = np.atleast_1d((points[1] - points[0]) / sensitivity)
 
     def mean_of_draws(row: int) -> np.ndarray:
@@ -93,3 +100,19 @@ def test_an_audit_never_finds_more_than_noisy_labels_have(task: str) -> None:
     hits, alarms = (int((mean_of_draws(row) > threshold).sum()) for row in (1, 0))
     assert 0.3 < epsilon_at_least(hits, alarms, trials, confidence=0.9999) <= epsilon
     assert epsilon_of(multiplier, draws, 1e-5) == pytest.approx(epsilon, rel=1e-3)
+
+
+def test_an_audit_never_finds_more_than_noisy_replies_have() -> None:
+    """The worst that a client can ask: one label alone decides which end of the clip a row is at."""
+    trials, epsilon = 3000, 8.0
+    keys = (number.to_bytes(32, "big") for number in itertools.count())
+    smoothing, multiplier = Smoothing("gaussian", 1, 1.0, True), multiplier_for(epsilon, 1e-5, 1)
+    mechanism = NoisyScalars(smoothing, 1.0, multiplier, lambda: Noise(next(keys)))
+    z = np.array([[0.0], [50.0], [-50.0]])
+    said = [
+        np.array([mechanism(LOSSES["logistic"].value(z, np.array([y])))[0] for _ in range(trials)])
+        for y in (1.0, -1.0)
+    ]
+    threshold = float(np.quantile(said[0], 0.97))
+    hits, alarms = (int((each > threshold).sum()) for each in (said[1], said[0]))
+    assert 1 < epsilon_at_least(hits, alarms, trials, confidence=0.9999) <= epsilon

@@ -94,7 +94,16 @@ def test_a_reply_that_cannot_be_counted_is_not_given(tmp_path: Path, monkeypatch
 def test_a_run_whose_key_is_lost_does_not_draw_another(tmp_path: Path, damage: str) -> None:
     order = order_of("split", tmp_path, privacy=GRADIENT)
     cut(order, 3)
-    (key,) = tmp_path.rglob("secret.note")
+    (key,) = tmp_path.rglob("noise.note")
     key.write_bytes(key.read_bytes()[:-1]) if damage == "torn" else key.unlink()
     with pytest.raises(CheckpointError, match="start anew"):
+        launch(going_on(order))
+
+
+def test_a_run_that_began_with_noise_in_doubles_is_not_gone_on_with(tmp_path: Path) -> None:
+    order = order_of("split", tmp_path, privacy=GRADIENT)
+    cut(order, 3)
+    (key,) = tmp_path.rglob("noise.note")
+    key.rename(key.with_name("secret.note"))  # as version 0.2 wrote it
+    with pytest.raises(CheckpointError, match="whose noise was another"):
         launch(going_on(order))

@@ -46,7 +46,8 @@ INTERVAL_S = 15.0
 """Seconds between two checkpoints, where the job does not say how many epochs."""
 DEAREST = 0.02  # of the time between two checkpoints: what one may take
 GROWTH = 8  # how many times further off the next gate may be than the last was
-_OWN = "secret"  # the name of what `secret` notes
+_OWN = "noise"  # the name of what `secret` notes
+_FLOATS = "secret"  # the same in version 0.2.0, whose noise was made of it in another way
 _SETTLED_S = 0.01  # of virtual time, and some latencies: until all that was sent has arrived
 
 
@@ -135,6 +136,11 @@ class Gates:
 
     def secret(self) -> bytes:
         """Return a random key of this party's own, the same whenever the run goes on."""
+        if self.noted(_FLOATS) is not None:
+            raise CheckpointError(
+                "this run began with Colonnade 0.2, whose noise was another, and to go on would tell labels "
+                "twice; end it with that version, or start anew without --resume"
+            )
         found = self.noted(_OWN)
         if found is None:
             if self.position:

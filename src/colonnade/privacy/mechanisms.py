@@ -4,10 +4,11 @@ Without a mechanism a reply is the mean loss at every point the client asked for
 away: (h_hat - h) / (c_hat - c) is dL/dc, and its sign is the label.
 
 `NoisyScalars` answers with quotients instead, made in this order and nowhere else: the quotients of every
-row, clipped to length C sqrt(K) over the K directions (C each, on average), averaged over the batch, plus
-Gaussian noise. One label that changes moves the average by at most 2 C sqrt(K) / B, so noise of z times
-that makes one reply a Gaussian mechanism with multiplier z. More directions cost nothing: the noise of the
-gradient estimate stays the same, the error of its direction falls. The client chose the batch and the
+row, clipped to length C sqrt(K) over the K directions (C each, on average) and rounded to a grid, added up
+over the batch, plus discrete Gaussian noise, and divided by the B rows. One label that changes moves the sum
+by at most 2 C sqrt(K), so noise of z times that makes one reply a Gaussian mechanism with multiplier z. Sums
+of whole numbers have no error of their own. More directions cost nothing: the noise of the gradient estimate
+stays the same, the error of its direction falls. The client chose the batch and the
 directions, so it knows them: there is no amplification by sampling, and every reply that a label takes part
 in is counted in full (`privacy.accountant`). The outputs a client sends are its own; only the labels need
 protection from it.
@@ -18,15 +19,15 @@ All noise comes from the operating system, never from the job's seed, which ever
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from random import SystemRandom
+from dataclasses import dataclass
 
 import numpy as np
 
-from colonnade.arrays import Numbers
+from colonnade.arrays import Numbers, Rows
+from colonnade.errors import JobError
 from colonnade.optim.smoothing import Smoothing
-
-Gauss = Callable[[float, float], float]
+from colonnade.privacy.grid import Grid
+from colonnade.privacy.noise import Noise
 
 
 def mean_losses(losses: Numbers) -> Numbers:
@@ -42,16 +43,26 @@ class NoisyScalars:
     smoothing: Smoothing
     clip: float
     multiplier: float
-    gauss: Gauss = field(default_factory=lambda: SystemRandom().gauss)
+    noise: Callable[[], Noise] = Noise  # every reply has a key of its own, which nobody keeps
 
     def __call__(self, losses: Numbers) -> Numbers:
         quotients = self.smoothing.quotients(losses)
         K, B = quotients.shape
         length = self.clip * K**0.5
-        clipped = clip_rows(quotients.T, length)
-        noise = self.multiplier * 2 * length / B
-        scalars: Numbers = clipped.mean(axis=0) + np.array([self.gauss(0.0, noise) for _ in range(K)])
+        grid = Grid.of(length, 2 * length, self.multiplier)
+        total = rounded_rows(quotients.T, grid).sum(axis=0)
+        noise = self.noise().gaussian(np.arange(K), np.zeros(K, dtype=np.int64))[:, 0]
+        scalars: Numbers = grid.values(total + noise) / B
         return scalars
+
+
+def rounded_rows(rows: Numbers, grid: Grid) -> Rows:
+    """Return the rows on the grid, each of a length of at most its bound also after rounding."""
+    # rounding makes a row longer by half the diagonal of a cell at most; one step more is for doubles' errors
+    room = grid.steps - rows.shape[1] ** 0.5 / 2 - 1
+    if room <= 0:
+        raise JobError("privacy: noise drowns every reply; raise privacy.epsilon, or train fewer epochs")
+    return grid.whole(clip_rows(rows, grid.bound * room / grid.steps))
 
 
 def clip_rows(rows: Numbers, length: float) -> Numbers:

@@ -2,11 +2,11 @@
 
 A run that was cut off goes on from a checkpoint and plays some rounds twice. If labels got new noise then,
 they would be told twice. So the noise of labels is a function of a secret key, which their holder draws for a
-run and keeps to itself, and of what it is for: which row, and which of its draws. The same draw again says
-nothing new, whatever was asked meanwhile, and costs nothing.
+run and keeps to itself, and of what it is for: which row, which of its draws, and which place in it. The same
+draw again says nothing new, whatever was asked meanwhile, and costs nothing.
 
-Numbers are words of AES-256, each block of which is a row, a draw and a place: another key, row or draw
-gives numbers that have nothing to do with these.
+Keys come from the operating system, and nothing else does: a key, row, draw and place have a stream of random
+words of their own (AES-256), from which `privacy.discrete` draws whole numbers exactly.
 """
 
 from __future__ import annotations
@@ -17,7 +17,32 @@ from dataclasses import dataclass, field
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from colonnade.arrays import Numbers, Rows
+from colonnade.arrays import Rows, Words
+from colonnade.privacy import discrete
+
+ROWS, PLACES, DRAWS = 2**40, 2**24, 2**32  # what a block of AES has room for, beside 2^32 words of a stream
+
+
+class Streams:
+    """Random words without end: a stream for every row (of some draw) and each of `width` places in it."""
+
+    def __init__(self, key: bytes, rows: Rows, draws: Rows, width: int) -> None:
+        if max(rows.max(initial=0) / ROWS, draws.max(initial=0) / DRAWS, width / PLACES) >= 1:
+            raise ValueError(f"noise is for fewer than {ROWS} rows, {DRAWS} draws and {PLACES} places")
+        # ECB over explicit counter blocks is counter mode
+        self._cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
+        place = np.arange(width, dtype=np.uint64) * np.uint64(ROWS)
+        self._what = (rows.astype(np.uint64)[:, None] + place).ravel()
+        self._next = np.repeat(draws.astype(np.uint64) * np.uint64(2**32), width)
+
+    def __len__(self) -> int:
+        return len(self._what)
+
+    def take(self, streams: Rows) -> Words:
+        """Return the next word of each of these streams, all different."""
+        blocks = np.stack([self._what[streams], self._next[streams]], axis=1)
+        self._next[streams] += np.uint64(1)
+        return np.frombuffer(self._cipher.update(blocks.tobytes()), dtype=np.uint64)[::2]
 
 
 @dataclass(frozen=True)
@@ -26,23 +51,11 @@ class Noise:
 
     key: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
 
-    def uniform(self, rows: Rows, draws: Rows, width: int = 1) -> Numbers:
-        """Return numbers strictly between 0 and 1, of 53 random bits each: [rows, width], by row and draw."""
-        blocks = np.empty((len(rows), -(-width // 2), 2), dtype=np.uint64)
-        blocks[..., 0] = np.asarray(rows, dtype=np.uint64)[:, None]
-        blocks[..., 1] = np.asarray(draws, dtype=np.uint64)[:, None] << np.uint64(32)
-        blocks[..., 1] += np.arange(blocks.shape[1], dtype=np.uint64)
-        # ECB over explicit counter blocks is counter mode
-        cipher = Cipher(algorithms.AES(self.key), modes.ECB()).encryptor()  # noqa: S305
-        words = np.frombuffer(cipher.update(blocks.tobytes()), dtype=np.uint64)
-        bits = words.reshape(len(rows), -1)[:, :width] >> np.uint64(11)
-        # doubles have 53 bits: the middles of 2^53 equal parts round to 1 at the end, and 1 has no quantile
-        middles: Numbers = np.minimum((bits + 0.5) * 2.0**-53, 1 - 2.0**-53)
-        return middles
+    def gaussian(self, rows: Rows, draws: Rows, width: int = 1) -> Rows:
+        """Return discrete Gaussian numbers of deviation `discrete.SCALE`: [rows, width], by row and draw."""
+        return discrete.gaussian(Streams(self.key, rows, draws, width)).reshape(-1, width)
 
-    def gaussian(self, rows: Rows, draws: Rows, width: int = 1) -> Numbers:
-        """Standard normal numbers, by the inverse of the distribution function."""
-        from scipy.special import ndtri  # slow to load, and few runs draw noise
-
-        normal: Numbers = ndtri(self.uniform(rows, draws, width))
-        return normal
+    def response(self, codes: Rows, classes: int, epsilon: float) -> Rows:
+        """Return the classes 0 ... k - 1 after randomised response, by row."""
+        rows = np.arange(len(codes))
+        return discrete.response(Streams(self.key, rows, 0 * rows, 1), codes, classes, epsilon)

@@ -37,10 +37,10 @@ class Posterior:
         total: Numbers = self.sum[rows]
         match self._task:
             case "binary":
-                return np.tanh(total / self.labels.deviation**2)
+                return np.tanh(total / self.labels.grid.deviation**2)
             case "multiclass":
                 from scipy.special import softmax
 
-                mean: Numbers = softmax(total / self.labels.deviation**2, axis=-1)
+                mean: Numbers = softmax(total / self.labels.grid.deviation**2, axis=-1)
                 return mean
         return np.clip(total / self.labels.drawn[rows], -self._clip, self._clip)

@@ -14,9 +14,10 @@ from colonnade.errors import Diverged, JobError
 from colonnade.losses import Logistic
 from colonnade.models.blackbox import Linear
 from colonnade.optim.replies import Head
-from colonnade.privacy import accountant, label_noise
+from colonnade.privacy import accountant
 from colonnade.privacy.accountant import Budget
 from colonnade.privacy.label_noise import NoisyLabels
+from colonnade.privacy.noise import Noise
 from colonnade.privacy.posterior import Posterior
 from colonnade.run.federate import run_tables
 
@@ -184,7 +185,7 @@ def test_a_run_never_computes_with_true_labels(monkeypatch: pytest.MonkeyPatch) 
         return real(self, z, y)
 
     monkeypatch.setattr(Logistic, "dz", noted)
-    monkeypatch.setattr(label_noise, "randomised", lambda codes, classes, epsilon, draw: 0 * codes)
+    monkeypatch.setattr(Noise, "response", lambda self, codes, classes, epsilon: 0 * codes)
     run_tables(structs.replace(job, compare=False, world="local"), setting)
     assert seen
     assert all((y == -1).all() for y in seen)

@@ -2,7 +2,7 @@
 
 Where values are replied, the noise is on what is replied (`privacy.mechanisms.NoisyScalars`). Where gradients
 are, it is on the labels: each wave draws them once, and its replies are made from all draws so far
-(`privacy.labels.NoisyLabels`, `privacy.posterior`).
+(`privacy.label_noise.NoisyLabels`, `privacy.posterior`).
 
 A run that was cut off plays some rounds twice. Noise on labels is then the same as before (`privacy.noise`),
 and nothing is told twice. Noise on replies is not, since a client might ask something else with it: replies
@@ -26,7 +26,7 @@ from colonnade.conversations.gates import Gates
 from colonnade.errors import JobError
 from colonnade.optim.replies import Answering, Head, ValuesServer
 from colonnade.optim.smoothing import Smoothing
-from colonnade.privacy.label_noise import NoisyLabels, label_points
+from colonnade.privacy.label_noise import noisy_labels
 from colonnade.privacy.mechanisms import NoisyScalars
 from colonnade.privacy.noise import Noise
 from colonnade.privacy.posterior import Posterior
@@ -111,10 +111,10 @@ def private_replies(
     if scalar:
         noisy = NoisyScalars(smoothing, terms.clip, z)
         return PrivateReplies(budget, y, None, counted, count), ValuesServer(head, noisy)
-    points, sensitivity = label_points(y, context.loss, terms.clip, context.plan.objective.classes or None)
     head.soft = True
-    noise = Noise(context.gates.secret())
-    posterior = Posterior(NoisyLabels(points, z * sensitivity, noise.gaussian), context.loss, terms.clip)
+    classes, noise = context.plan.objective.classes or None, Noise(context.gates.secret())
+    labels = noisy_labels(y, context.loss, terms.clip, z, classes, noise)
+    posterior = Posterior(labels, context.loss, terms.clip)
     return PrivateReplies(budget, y, posterior, counted, count), None
 
 
