@@ -27,6 +27,7 @@ from colonnade.job import (
     readable,
     refuse_unknown,
 )
+from colonnade.job.data_section import NaValues
 from colonnade.job.presets import PRESETS
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import Address
@@ -52,6 +53,7 @@ class Entry(Section, frozen=True):
     decimal: Literal[".", ","] | None = None
     thousands: str | None = None
     encoding: str | None = None
+    na_values: NaValues | None = None  # values that stand for a gap, such as -999
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from colonnade.job.section import Section
 
 ScaleName = Literal["auto", "none", "zscore", "minmax", "maxabs"]
 MissingName = Literal["auto", "error", "zero", "mean"]
+NaValue = str | int | float
+NaValues = list[NaValue] | dict[str, NaValue | list[NaValue]]  # of every column, or by column
 
 
 SERVER = "server"  # the name of a party that holds the label and no columns
@@ -71,6 +73,7 @@ class Data(Section, frozen=True):
     categorical: list[str] | None = None
     rare: int | Literal["auto"] | None = None  # categories of fewer rows are joined
     missing: MissingName | None = None
+    na_values: NaValues | None = None  # values that stand for a gap, such as -999
     drop: list[str] | None = None
     woe: bool = False  # every column as its weight of evidence, as [woe] says
     intercept: bool | None = None  # a column of ones at the first active party; None: if the model is linear

@@ -47,8 +47,16 @@ FOR_TRAIN = (
 FOR_RUN = {
     "each party's own file says where its columns come from, [parties] who takes part with which": (
         *("data.train", "data.test", "data.files", "data.test_files", "data.label", "data.id"),
-        *("data.separator", "data.decimal", "data.thousands", "data.encoding", "data.weight"),
-        *("data.exposure", "data.parties", "data.active", "data.server", "data.columns", "data.drop"),
+        *("data.separator", "data.decimal", "data.thousands", "data.encoding", "data.na_values"),
+        *(
+            "data.weight",
+            "data.exposure",
+            "data.parties",
+            "data.active",
+            "data.server",
+            "data.columns",
+            "data.drop",
+        ),
     ),
     "each party's own file says what it computes with": (
         *("data.memory", "data.store", "engine", "model.device"),

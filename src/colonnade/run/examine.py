@@ -20,7 +20,7 @@ from colonnade.data.prepare.categories import gaps_in
 from colonnade.data.prepare.party_data import PartyData
 from colonnade.data.prepare.prepare import Preparation, refuse_nothing
 from colonnade.data.problems import Problem
-from colonnade.data.read.dialect import Dialect
+from colonnade.data.read.dialect import described
 from colonnade.data.read.files import load
 from colonnade.data.split.assign import label_holders
 from colonnade.data.table import RawTable, count
@@ -139,7 +139,7 @@ def _sources(job: Job) -> dict[str, str]:
 
 def _load(path: str, data: Data, label: str | None) -> RawTable:
     """Return one file as a run would read it; of one that is too large to be held, some rows."""
-    dialect = Dialect(data.separator, data.decimal, data.thousands, data.encoding)
+    dialect = described(data)
     if is_large([Path(path)], memory_of(data.memory) or MEMORY, dialect):
         return some_rows(Path(path), label, data.id_at(), dialect)
     ids = data.id_at() or None

@@ -25,7 +25,7 @@ from colonnade.conversations.cascade.tensors import HEAD, OWN
 from colonnade.conversations.predict import Holding
 from colonnade.data.prepare.labels import Labels
 from colonnade.data.prepare.prepare import Preparation
-from colonnade.data.read.dialect import Dialect
+from colonnade.data.read.dialect import Dialect, described
 from colonnade.data.read.files import AS_FOUND
 from colonnade.data.table import RawTable
 from colonnade.errors import ShareError
@@ -88,7 +88,7 @@ def _manifest(done: Finished, party: str) -> RunManifest:
         plan=msgspec.to_builtins(plan),
         id=data.id_at(party),
         keys=data.keys or (),
-        written=Dialect(data.separator, data.decimal, data.thousands, data.encoding),
+        written=described(data),
     )
 
 

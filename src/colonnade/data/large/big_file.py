@@ -14,7 +14,7 @@ Nobody ever holds more than the sample and a stretch: neither a party nor whoeve
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -57,9 +57,10 @@ class BigFile:
     rows: int
     fine: frozenset[str]  # columns of more than single precision
     texts: tuple[str, ...]  # columns of text, which are read letter by letter
+    gaps: dict[str, tuple[str, ...]]  # values that its owner declares missing (`Dialect`)
 
     @staticmethod
-    def open(path: Path, source: Path | None = None) -> BigFile:
+    def open(path: Path, source: Path | None = None, dialect: Dialect = AS_FOUND) -> BigFile:
         """Look at what a file holds; nothing of its rows is read."""
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -73,7 +74,7 @@ class BigFile:
         kinds = dict(zip(schema.names, schema.types, strict=True))
         texts = tuple(name for name, kind in kinds.items() if _text(kind))
         fine = frozenset(name for name, kind in kinds.items() if name not in texts and not _single(kind))
-        return BigFile(path, source, tuple(schema.names), rows, fine, texts)
+        return BigFile(path, source, tuple(schema.names), rows, fine, texts, dialect.gaps)
 
     def wanted(self, label: str | None = None, ids: tuple[str, ...] = ()) -> Wanted:
         """Return what is wanted of it beside columns; all text as it is, as a stretch cannot tell what it
@@ -136,7 +137,7 @@ class BigFile:
         """Return a part of the file as a table that knows which rows of it these are."""
         if table.num_rows == 0:
             raise DataError(f"{self.path}: the file has no rows")
-        raw = raw_table(self.path, table, wanted, AS_STORED, ())
+        raw = raw_table(self.path, table, wanted, replace(AS_STORED, gaps=self.gaps), ())
         return RawTable(
             raw.name,
             raw.columns,
@@ -162,9 +163,9 @@ def opened(path: Path, folder: Path, dialect: Dialect = AS_FOUND, verbatim: Sequ
     `verbatim` columns of CSV are read as text, letter by letter: ids and categories.
     """
     if _is_parquet(path):
-        return BigFile.open(path)
+        return BigFile.open(path, dialect=dialect)
     if is_csv(path) and path.is_file():
-        return BigFile.open(path, as_parquet(path, folder, dialect, verbatim))
+        return BigFile.open(path, as_parquet(path, folder, dialect, verbatim), dialect)
     raise DataError(f"{path}: is no CSV or Parquet file; no other is read beside one that is this large")
 
 

@@ -15,7 +15,14 @@ from colonnade.data.prepare import scaling
 from colonnade.data.prepare.categories import MISSING, OTHER, Counted
 from colonnade.data.prepare.prepare import Missing, Numbers, Preparation, Rare, refuse_gaps, refuse_missing
 from colonnade.data.prepare.scaling import Scale, Tails
-from colonnade.data.prepare.suspects import counts_rows, like_ids, like_labels, odd_spellings
+from colonnade.data.prepare.suspects import (
+    counts_rows,
+    like_codes,
+    like_gaps,
+    like_ids,
+    like_labels,
+    odd_spellings,
+)
 from colonnade.data.table import RawTable, count, some
 from colonnade.job.writing import text
 
@@ -219,6 +226,8 @@ def _warnings(found: _Findings, raw: RawTable) -> list[str]:
         *left_out,
         *odd_spellings(found.categories),
         *like_ids(raw, numbers),
+        *like_gaps(raw, numbers),
+        *like_codes(raw, numbers),
         *like_labels(raw, numbers, found.categories),
     ]
 

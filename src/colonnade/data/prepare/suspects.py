@@ -5,21 +5,27 @@ Such columns and labels are kept, because only their owner can tell; a warning n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from colonnade.arrays import Floats
+from colonnade.arrays import Floats, Rows
 from colonnade.data.prepare.categories import Counted, codes_in
 from colonnade.data.prepare.labels import Labels
 from colonnade.data.read.recognise import numbers_of
-from colonnade.data.table import Column, RawTable, some
+from colonnade.data.table import Column, RawTable, count, some
+from colonnade.job.writing import text, value_text
 
 FEWEST = 30  # rows: among fewer, whole numbers that all differ are no surprise
 COPY = 0.995  # of the label's spread that one column alone explains, or of pairs of rows it puts in order
 MOST_CLASSES = 50
 MOST_COLUMNS = 2000  # of a wide table only the first are looked at
 SAMPLE = 20_000  # rows that are looked at first
+FEW_VALUES = 5  # of a column or a label: among no more different ones none stands out
+CODES = frozenset(
+    ["zip", "zipcode", "plz", "postal", "postcode", "code", "codes", "sic", "naics", "icd", "fips"]
+)
 
 
 def like_ids(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
@@ -31,11 +37,86 @@ def like_ids(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
             yield f"column '{c}' has its own whole number in every row, like an id or an index; drop it if so"
 
 
+def like_gaps(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence for every number column whose least or greatest value looks like a gap.
+
+    >>> rent = np.array([*range(1000, 3000, 20), *[99999999] * 5], dtype=float)
+    >>> print(*like_gaps(RawTable("people", ("rent",), rent[:, None]), ["rent"]))
+    column 'rent' has 99999999 in 5 rows, far from all others; for a gap say na_values = {rent = [99999999]}
+    """
+    if raw.sparse or raw.rows < FEWEST:
+        return
+    for c in columns[:MOST_COLUMNS]:
+        numbers = _numbers(raw, c)
+        values, rows = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
+        spikes = [k for k in (0, len(values) - 1) if len(values) > FEW_VALUES and _spike(values, rows, k)]
+        if spikes:
+            shown = [_as_written(values[k], c in raw.reading.dates) for k in spikes]
+            where = count(int(rows[spikes].sum()), "row")
+            yield (
+                f"column '{c}' has {' and '.join(map(str, shown))} in {where}, far from all others; "
+                f"for a gap say na_values = {value_text({c: shown})}"
+            )
+
+
+def _spike(values: Floats, rows: Rows, k: int) -> bool:
+    """Return whether an outermost value is in several rows and far from all values between both ends."""
+    inner, value = values[1:-1], values[k]
+    apart, spread = abs(value - inner[0 if k == 0 else -1]), inner[-1] - inner[0]
+    nines = set(f"{abs(value):.0f}") == {"9"}
+    alone = nines and value < -9 and inner[0] >= 0  # the only negative number
+    return bool(rows[k] >= max(3, rows.sum() / 500) and (alone or apart > spread * (0.5 if nines else 3)))
+
+
+def _as_written(value: float, date: bool) -> str | int | float:
+    """Return a value as a job file would declare it."""
+    if date:
+        return str(np.datetime64(int(value), "D"))
+    return int(value) if value == int(value) else value
+
+
+def like_codes(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence for every column of whole numbers whose name says that they are codes.
+
+    >>> zips = np.array([10115, 80331, 20095] * 20, dtype=float)
+    >>> print(*like_codes(RawTable("people", ("homeZip",), zips[:, None]), ["homeZip"]))
+    column 'homeZip' has whole numbers that may be codes; if so say categorical = ["homeZip"]
+    """
+    if raw.sparse or raw.rows < FEWEST:
+        return
+    for c in columns[:MOST_COLUMNS]:
+        words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", c).lower()))
+        if not words & CODES or c in raw.reading.dates:
+            continue
+        values = _numbers(raw, c)
+        values = values[~np.isnan(values)]
+        whole = len(values) > 0 and np.array_equal(values, np.floor(values))
+        if whole and 2 < len(np.unique(values)) <= len(values) / 2:
+            yield f"column '{c}' has whole numbers that may be codes; if so say categorical = [{text(c)}]"
+
+
 def counts_rows(values: Column) -> bool:
     """Return whether these are whole numbers that all differ."""
     if values.dtype == object or not np.array_equal(values, np.floor(values)):  # NaN is not equal either
         return False
     return len(np.unique(values)) == len(values)
+
+
+def like_counts(labels: Labels, y: Column) -> Iterator[str]:
+    """Yield a sentence where classes that nobody declared are whole numbers from 0 or 1 on.
+
+    >>> [sentence[:60] for sentence in like_counts(Labels("multiclass", tuple("012345")), np.arange(6.0))]
+    ['the label has whole numbers from 0 to 5, taken for 6 classes']
+    """
+    if labels.task != "multiclass" or y.dtype == object or len(labels.classes) <= FEW_VALUES:
+        return
+    values = np.unique(y.astype(np.float64))
+    if values[0] in (0, 1) and np.array_equal(values, values[0] + np.arange(len(values))):
+        yield (
+            f"the label has whole numbers from {values[0]:.0f} to {values[-1]:.0f}, taken for {len(values)} "
+            'classes; in [train] say loss = "poisson" if it counts something, "squared" if it is a number, '
+            '"softmax" if it is a class'
+        )
 
 
 def odd_labels(labels: Labels, y: Column) -> Iterator[str]:

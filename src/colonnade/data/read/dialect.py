@@ -10,11 +10,13 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from colonnade.data.read.titles import MOST, SOME, begins
 from colonnade.errors import DataError
+from colonnade.job.data_section import NaValue, NaValues
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
 GAPS = (
@@ -81,7 +83,8 @@ class Dialect:
 
     `sure` says that its decimal mark was seen or given, and `usual` is the mark where it can be neither.
     `above` is how many lines stand above its header. `dates` are the columns of dates, by pattern, of the
-    rows that a model was trained on.
+    rows that a model was trained on. `gaps` are values that its owner declares missing: those of every
+    column under "", others under the column's name.
     """
 
     separator: str | None = None
@@ -92,6 +95,7 @@ class Dialect:
     usual: str | None = None
     above: int = 0
     dates: dict[str, str] | None = None
+    gaps: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.separator is not None and len(self.separator) != 1:
@@ -104,6 +108,10 @@ class Dialect:
     def date_of(self, column: str) -> str | None:
         """Return how a column of dates was written in training, if it was one."""
         return (self.dates or {}).get(column)
+
+    def gaps_of(self, column: str) -> tuple[str, ...]:
+        """Return the values that are gaps in a column, as texts."""
+        return (*self.gaps.get("", ()), *self.gaps.get(column, ()))
 
     def said(self) -> list[str]:
         """Return what is unusual about the file, in words."""
@@ -119,6 +127,43 @@ class Dialect:
         if self.above:
             words.append(f"{self.above} {'line' if self.above == 1 else 'lines'} above the header left out")
         return [f"read as: {', '.join(words)}"] if words else []
+
+
+class Describes(Protocol):
+    """What a job's [data] and an entry of a catalogue say of how a file is written."""
+
+    @property
+    def separator(self) -> str | None: ...
+    @property
+    def decimal(self) -> str | None: ...
+    @property
+    def thousands(self) -> str | None: ...
+    @property
+    def encoding(self) -> str | None: ...
+    @property
+    def na_values(self) -> NaValues | None: ...
+
+
+def described(section: Describes) -> Dialect:
+    """Return how a file is written, as a job or a catalogue says."""
+    return Dialect(
+        section.separator, section.decimal, section.thousands, section.encoding, gaps=_gaps(section.na_values)
+    )
+
+
+def _gaps(declared: NaValues | None) -> dict[str, tuple[str, ...]]:
+    """Return the declared gaps by column, "" for those of every column.
+
+    >>> _gaps([-999, "9999-12-31"]), _gaps({"income": 99999999})
+    ({'': ('-999', '9999-12-31')}, {'income': ('99999999',)})
+    """
+    by_column = declared if isinstance(declared, Mapping) else {"": declared or ()}
+    each = {c: (v,) if isinstance(v, str | int | float) else v for c, v in by_column.items()}
+    return {c: tuple(map(_spelt, values)) for c, values in each.items() if values}
+
+
+def _spelt(value: NaValue) -> str:
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def sniffed(content: bytes, given: Dialect, name: str) -> tuple[bytes, Dialect]:

@@ -19,7 +19,7 @@ from colonnade.errors import DataError
 WRITTEN = Dialect(separator=",", decimal=".", encoding="utf-8", sure=True)
 
 
-def read_excel(path: Path, wanted: Wanted) -> RawTable:
+def read_excel(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
     """Read the sheet with the wanted columns, or else the longest; its header has the names."""
     try:
         import openpyxl
@@ -44,7 +44,7 @@ def read_excel(path: Path, wanted: Wanted) -> RawTable:
     plain = io.StringIO(newline="")
     csv.writer(plain).writerows(sheets[chosen] if sheets else [])
     said = (f"read the sheet '{names[chosen]}' of {len(names)}",) if len(names) > 1 else ()
-    dialect = replace(WRITTEN, above=above[chosen] if sheets else 0)
+    dialect = replace(WRITTEN, gaps=given.gaps, above=above[chosen] if sheets else 0)
     return parsed(path, plain.getvalue().encode(), wanted, dialect, (*said, *dialect.said()))
 
 

@@ -99,7 +99,7 @@ def _read(path: Path, wanted: Wanted, n_features: int | None, dialect: Dialect) 
         case ".xlsx" | ".xlsm":
             from colonnade.data.read.excel import read_excel
 
-            return read_excel(path, wanted)
+            return read_excel(path, wanted, dialect)
         case other if other in OTHERS:
             raise DataError(
                 f"{path}: {other} files are not read; use CSV, TSV, Parquet, Excel (.xlsx), LIBSVM or IDX"

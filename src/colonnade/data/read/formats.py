@@ -12,8 +12,9 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -177,6 +178,10 @@ def column_of(
     kind = column.type
     if pa.types.is_dictionary(kind):
         return column_of(path, name, _decoded(column), dialect, verbatim, dates=dates)
+    if gaps := dialect.gaps_of(name):
+        column = _without(column, gaps)
+        found = column_of(path, name, column, replace(dialect, gaps={}), verbatim, dates=dates)
+        return found.without(numbers_among(gaps))
     if pa.types.is_binary(kind) or pa.types.is_nested(kind):
         fault = "is not UTF-8 text" if pa.types.is_binary(kind) else f"holds {kind}, not one value a row"
         raise DataError(f"{path}: column '{name}' {fault}; convert it to numbers or UTF-8 text")
@@ -194,6 +199,31 @@ def column_of(
             f"{path}: column '{name}', row {int(np.isinf(numbers).argmax()) + 1} is infinite; correct it"
         )
     return (from_numbers(name, numbers, dialect) if dates else None) or Recognised(numbers)
+
+
+def _without(column: Any, gaps: Sequence[str]) -> Any:
+    """Return a pyarrow column with these values, spelt so or equal as numbers, as gaps."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        values = pa.array(numbers_among(gaps), pa.float64())
+        among = pc.is_in(column.cast(pa.float64(), safe=False), value_set=values)
+    elif pa.types.is_binary(column.type) or pa.types.is_nested(column.type):
+        return column
+    else:
+        texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
+        among = pc.is_in(texts, value_set=pa.array(gaps, pa.string()))
+    return pc.if_else(among, pa.scalar(None, column.type), column)
+
+
+def numbers_among(texts: Sequence[str]) -> list[float]:
+    """Return those of some texts that are numbers."""
+    numbers = []
+    for text in texts:
+        with suppress(ValueError):
+            numbers.append(float(text))
+    return numbers
 
 
 def _decoded(column: Any) -> Any:

@@ -54,6 +54,12 @@ class Recognised:
     warned: str | None = None
     date: str | None = None
 
+    def without(self, gaps: Sequence[float]) -> Recognised:
+        """Return the same with these numbers as gaps; dates and text stay as they are."""
+        if self.values.dtype == object or self.date is not None:
+            return self
+        return replace(self, values=np.where(np.isin(self.values, gaps), np.nan, self.values))
+
 
 def recognise(name: str, texts: Any, dialect: Dialect, *, dates: bool = True) -> Recognised:
     """Return a text column (what pyarrow makes an array of): numbers, days, or text without blanks around

@@ -19,9 +19,9 @@ from colonnade.data.prepare.labels import Labels, Task, guessed_task
 from colonnade.data.prepare.party_data import PartyData, Recipe, RowLengths
 from colonnade.data.prepare.prepare import Missing
 from colonnade.data.prepare.scaling import Scale, Tails
-from colonnade.data.prepare.suspects import odd_labels
+from colonnade.data.prepare.suspects import like_counts, odd_labels
 from colonnade.data.prepare.weights import take_exposure, take_weights, training_weights
-from colonnade.data.read.dialect import Dialect
+from colonnade.data.read.dialect import described
 from colonnade.data.read.formats import plain_name
 from colonnade.data.split.assign_large import Asked, deal
 from colonnade.data.split.split import (
@@ -81,7 +81,7 @@ def assign(
     first label holder, or the first other party where that has no columns.
     """
     sources = [Path(path) for path in (data.files or {"": data.train or ""}).values()]
-    if is_large(sources, memory_of(data.memory) or MEMORY, _dialect(data)):
+    if is_large(sources, memory_of(data.memory) or MEMORY, described(data)):
         if class_weight is not None:
             raise DataError("train.class_weight: is not for data that is read in stretches; leave it out")
         recipe = _recipe(data, None)
@@ -127,10 +127,13 @@ def _held_in_memory(
     first, defaults = label_holders[0], None if known is None else known.defaults
     # of all rows where one file has them all: chance may put a rare class into the test rows alone
     labels = _labels(train[first], task, data, defaults)
+    guessed = task is None and known is None and data.positive is None
     train[first] = train[first].warned(odd_labels(labels, _raw_labels(train[first])))
+    if guessed:
+        train[first] = train[first].warned(like_counts(labels, _raw_labels(train[first])))
     if test is None:
         train, test = _train_test(train, data.test_fraction, seed)
-    _check_categorical(data, train)
+    _check_columns(data, train)
     y, y_test = _coded(labels, train[first]), _coded(labels, test[first])
     recipe = replace(_recipe(data, defaults), tails=tails(labels.task))
     if gaps and as_they_are(data.scale, data.missing) and not data.woe:
@@ -146,7 +149,6 @@ def _held_in_memory(
         )
         for party in train
     }
-    guessed = task is None and known is None and data.positive is None
     return Assigned(dataset, parties, label_holders, labels, guessed, helper)
 
 
@@ -183,7 +185,7 @@ def _from_one_table(data: Data, source: str, seed: int) -> tuple[PartyTables, Pa
         id=data.id_at() or None,
         keys=data.keys,
         categorical=tuple(data.categorical or ()),
-        dialect=_dialect(data),
+        dialect=described(data),
     )
     train, test = _weighted(train, data), None if test is None else _weighted(test, data)
     train = _without(train, data.drop)
@@ -235,7 +237,7 @@ def _from_party_files(
             label=label,
             label_at=label_holders,
             categorical=tuple(data.categorical or ()),
-            dialect=replace(_dialect(data), dates=dates),
+            dialect=replace(described(data), dates=dates),
         )
         for party in label_holders:  # the first must have the weights, others may
             named = {data.weight, data.exposure} - {None}
@@ -251,17 +253,14 @@ def _from_party_files(
     )
 
 
-def _check_categorical(data: Data, tables: PartyTables) -> None:
-    """Refuse categorical columns that no party has."""
+def _check_columns(data: Data, tables: PartyTables) -> None:
+    """Refuse categorical columns, and columns with gaps of their own, that no party has."""
     held = [column for raw in tables.values() for column in raw.columns]
-    for column in data.categorical or ():
-        if column not in held:
-            raise DataError(f"data.categorical: no party has a column {column!r}; {suggest(column, held)}")
-
-
-def _dialect(data: Data) -> Dialect:
-    """Return how the job says that its files are written."""
-    return Dialect(data.separator, data.decimal, data.thousands, data.encoding)
+    gaps = list(data.na_values) if isinstance(data.na_values, dict) else []
+    for key, columns in {"categorical": data.categorical or [], "na_values": gaps}.items():
+        for column in columns:
+            if column not in (*held, data.label, data.weight, data.exposure):
+                raise DataError(f"data.{key}: no party has a column {column!r}; {suggest(column, held)}")
 
 
 def _without_in_any(tables: PartyTables, drop: Sequence[str]) -> PartyTables:

@@ -24,7 +24,7 @@ from colonnade.data.prepare.labels import Labels, Task, guessed_task
 from colonnade.data.prepare.party_data import PartyData, Recipe, RowLengths
 from colonnade.data.prepare.prepare import Preparation
 from colonnade.data.prepare.scaling import Tails
-from colonnade.data.read.dialect import Dialect
+from colonnade.data.read.dialect import described
 from colonnade.data.split.split import split_by_count, split_by_name
 from colonnade.data.table import RawTable, Table, count
 from colonnade.errors import DataError
@@ -212,7 +212,7 @@ def _refuse(data: Data) -> None:
 def _holdings(data: Data, asked: Asked, root: Path) -> dict[str, Holding]:
     """Return who holds which columns of which file."""
     apart, seed = {data.label, *(data.drop or ())}, asked.seed
-    dialect = Dialect(data.separator, data.decimal, data.thousands, data.encoding)
+    dialect = described(data)
 
     def big(path: str, party: str | None = None) -> BigFile:
         return opened(Path(path), root, dialect, (*data.id_at(party), *asked.recipe.categorical))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from colonnade.arrays import Digests, Rows
 from colonnade.data.large.big_file import is_large, opened
 from colonnade.data.prepare.weights import take_exposure, take_weights
-from colonnade.data.read.dialect import Dialect
+from colonnade.data.read.dialect import described
 from colonnade.data.read.files import load
 from colonnade.data.read.ids import normaliser, parts_of
 from colonnade.data.table import RawTable
@@ -72,7 +72,7 @@ def load_rows(
             f"data.{name}: the id has {len(entry.keys)} columns ({', '.join(entry.keys)}), the job compares "
             f"{len(keys)}; see data.keys of the job"
         )
-    path, dialect = settings.path(entry.file), _dialect(entry)
+    path, dialect = settings.path(entry.file), described(entry)
     if memory is not None and not bare and is_large([path], memory, dialect):
         if weight or exposure:
             raise DataError(
@@ -136,16 +136,11 @@ def read_with_ids(
         keys=keys,
         categorical=categorical,
         bare=bare,
-        dialect=replace(_dialect(entry), usual=usual[0], dates=usual[1]),
+        dialect=replace(described(entry), usual=usual[0], dates=usual[1]),
     )
     if raw.ids is None:
         raise DataError(f"{path}: no id column '{entry.keys[0]}' was read")
     return raw, hashed(parts_of(raw.ids, len(keys)))
-
-
-def _dialect(entry: Entry) -> Dialect:
-    """Return how the entry says that its file is written."""
-    return Dialect(entry.separator, entry.decimal, entry.thousands, entry.encoding)
 
 
 def digests(parts: Sequence[NDArray[np.str_]], keys: Sequence[Key], names: Sequence[str]) -> Digests:
