@@ -22,12 +22,11 @@ from colonnade.errors import CheckpointError
 
 _LARGEST = 2**63
 _PACKAGE = "colonnade."
-# modules of records in checkpoints of 0.2, and where they lie now
+# records in checkpoints of 0.2, and where they lie now: modules, and classes that have another name
 _MOVED = {
     f"colonnade.{old}": f"colonnade.{new}"
     for old, new in {
-        "conversations.blind.desk": "conversations.blind.label_holder",
-        "conversations.blind.room": "conversations.blind.word_size",
+        "conversations.blind.desk": "conversations.linear.parties.blind_label_holder",
         "conversations.blind.slots": "conversations.blind.fixed_point",
         "conversations.blind.verbs": "conversations.blind.products",
         "conversations.cascade.latest": "conversations.cascade.output_table",
@@ -35,6 +34,21 @@ _MOVED = {
         "conversations.cascade.steps": "conversations.cascade.first_step",
         "conversations.cascade.walk": "conversations.cascade.row_order",
         "conversations.cascade.waves": "conversations.cascade.answer_order",
+        "conversations.legs:LegsState": "conversations.pacing.stages:StagesState",
+        "conversations.linear.block:Delays": "conversations.pacing.delays:Delays",
+        "conversations.linear.caution": "conversations.linear.quasi_newton.caution",
+        "conversations.linear.full": "conversations.linear.algorithm.full",
+        "conversations.linear.joint_questions": "conversations.linear.quasi_newton.joint_questions",
+        "conversations.linear.lbfgs_joint": "conversations.linear.quasi_newton.lbfgs_joint",
+        "conversations.linear.lbfgs_local": "conversations.linear.quasi_newton.lbfgs_local",
+        "conversations.linear.piggyback": "conversations.linear.quasi_newton.piggyback",
+        "conversations.linear.pull": "conversations.linear.algorithm.pull",
+        "conversations.linear.trainer": "conversations.linear.parties.clear",
+        "conversations.progress:Progress": "conversations.pacing.round_counts:RoundCounts",
+        "conversations.reach:ReachState": "conversations.pacing.shares_ahead:SharesAheadState",
+        "conversations.schedule": "conversations.pacing.schedule",
+        "conversations.tickets:TicketsState": "conversations.pacing.own_pace:OwnPaceState",
+        "conversations.window:WindowState": "conversations.pacing.one_order:OneOrderState",
         "privacy.labels": "privacy.label_noise",
     }.items()
 }
@@ -160,7 +174,7 @@ def _up(value: Any) -> Any:
 
 def _record(named: str, values: list[Any]) -> Any:
     """Return a record of this package with these values of its fields."""
-    module, _, name = named.partition(":")
+    module, _, name = _MOVED.get(named, named).partition(":")
     if not module.startswith(_PACKAGE):
         raise ValueError(f"{named} is no record of this package")
     kind: Any = importlib.import_module(_MOVED.get(module, module))

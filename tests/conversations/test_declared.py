@@ -27,10 +27,10 @@ from colonnade.conversations.blind.products import Verbs
 from colonnade.conversations.cascade.client import ClientState
 from colonnade.conversations.gates import Gates
 from colonnade.conversations.kernel.kernel import KernelConversation
+from colonnade.conversations.linear.algorithm.full import FullConversation
 from colonnade.conversations.linear.block import Block
-from colonnade.conversations.linear.full import FullConversation
-from colonnade.conversations.linear.steps import StepSizes
-from colonnade.conversations.window import Window
+from colonnade.conversations.linear.step_sizes import StepSizes
+from colonnade.conversations.pacing.one_order import OneOrder
 from colonnade.optim.replies import ValuesClient
 from colonnade.run.launch import launch
 from colonnade.run.world import Launch
@@ -188,7 +188,7 @@ def test_what_changes_between_two_gates_is_declared(
 
 
 FORGOTTEN: list[tuple[int, type[Any], str]] = [
-    (0, Window, "state"),
+    (0, OneOrder, "state"),
     (1, Block, "w"),
     (1, StepSizes, "delays"),
     (3, FullConversation, "theta"),

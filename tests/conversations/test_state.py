@@ -19,11 +19,11 @@ from tests.oracles.tables import random_tables, run
 from colonnade.conversations.cascade.answer_order import Waves
 from colonnade.conversations.cascade.client import Client
 from colonnade.conversations.kernel.kernel import KernelConversation
-from colonnade.conversations.linear.joint_questions import StepQuestion
-from colonnade.conversations.linear.lbfgs_joint import Joint
-from colonnade.conversations.linear.lbfgs_local import Curvature
-from colonnade.conversations.linear.pull import PullConversation
-from colonnade.conversations.linear.trainer import Trainer
+from colonnade.conversations.linear.algorithm.pull import PullConversation
+from colonnade.conversations.linear.parties.clear import Trainer
+from colonnade.conversations.linear.quasi_newton.joint_questions import StepQuestion
+from colonnade.conversations.linear.quasi_newton.lbfgs_joint import Joint
+from colonnade.conversations.linear.quasi_newton.lbfgs_local import Curvature
 from colonnade.optim.lbfgs import LimitedMemory
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from colonnade.conversations.schedule import Schedule
+from colonnade.conversations.pacing.schedule import Schedule
 from colonnade.data.datasets.loading import load_dataset
 from colonnade.job import Job, job_from
 from colonnade.losses import LOSSES

@@ -15,8 +15,8 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows
 from colonnade.attacks.case import Case, Labels
-from colonnade.conversations.linear.backward import own_pace
-from colonnade.conversations.schedule import Schedule, at_own_pace
+from colonnade.conversations.linear.algorithm.backward import own_pace
+from colonnade.conversations.pacing.schedule import Schedule, at_own_pace
 from colonnade.messages import Announce, Backward, Topic, topic_of
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from colonnade.conversations.evaluate import Evaluation, Marks
 from colonnade.conversations.gates import Gates
-from colonnade.conversations.pacing import Pacing
-from colonnade.conversations.schedule import Schedule
+from colonnade.conversations.pacing.pacing import Pacing
+from colonnade.conversations.pacing.schedule import Schedule
 
 
 @dataclass(frozen=True, eq=False)

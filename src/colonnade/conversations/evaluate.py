@@ -18,10 +18,11 @@ import numpy as np
 
 from colonnade.arrays import Floats, Numbers
 from colonnade.conversations.convergence import Ending
-from colonnade.conversations.pacing import Conditions, Pacing
+from colonnade.conversations.pacing.conditions import Conditions
+from colonnade.conversations.pacing.one_order import OneOrder
+from colonnade.conversations.pacing.pacing import Pacing
+from colonnade.conversations.pacing.schedule import Schedule
 from colonnade.conversations.pieces import Stretch, collect_pieces, give_pieces, stretches
-from colonnade.conversations.schedule import Schedule
-from colonnade.conversations.window import Window
 from colonnade.losses import Loss, MeanLoss, mean_loss
 from colonnade.messages import Stop, Topic, tag_of
 from colonnade.metrics import metrics_of
@@ -262,7 +263,7 @@ async def measure_at_marks(
         evaluation.mark(mark)
 
 
-async def heed_stop(net: Network, window: Window, evaluator: str) -> None:
+async def heed_stop(net: Network, window: OneOrder, evaluator: str) -> None:
     """Stop where the evaluator says; for everybody but the evaluator."""
     for sender, message in await net.drain(Stop, patient=True):
         # it stops behind what is under way at itself, and nobody here is further than the window allows

@@ -13,7 +13,7 @@ from tests.oracles.tables import random_tables, run
 
 from colonnade.conversations.blind import columns
 from colonnade.conversations.blind.fixed_point import Lengths, Slot, bits_for, column_bits
-from colonnade.conversations.blind.refusals import check_size
+from colonnade.conversations.linear.parties.blind_refusals import check_size
 from colonnade.errors import FixedPointOverflow, JobError
 from colonnade.job.plan import Facts
 

@@ -17,10 +17,10 @@ from tests.oracles.tables import pooled, random_tables, run, weights
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.blind.columns import COARSEST, Turn, fixed
 from colonnade.conversations.blind.fixed_point import Lengths
-from colonnade.conversations.blind.label_holder import Desk
 from colonnade.conversations.blind.predict import BlindScorer
-from colonnade.conversations.blind.train import BlindTraining
-from colonnade.conversations.blind.word_size import Room
+from colonnade.conversations.linear.parties.blind import BlindTraining
+from colonnade.conversations.linear.parties.blind_label_holder import Desk
+from colonnade.conversations.linear.parties.word_size import Room
 from colonnade.conversations.linear.record import LinearShares
 from colonnade.conversations.predict import Holding, Session
 from colonnade.data.table import Table

@@ -16,8 +16,8 @@ from tests.oracles.sgd import SCALAR_LOSSES, objective, pooled_sgd
 from tests.oracles.tables import pooled, random_tables, run, weights
 
 from colonnade.conversations.context import Outcome
-from colonnade.conversations.lateness import bound, each_ahead
-from colonnade.conversations.linear.trainer import Trainer
+from colonnade.conversations.linear.parties.clear import Trainer
+from colonnade.conversations.pacing.delay_bound import bound, each_ahead
 from colonnade.errors import ProtocolError
 from colonnade.losses import LOSSES
 from colonnade.messages import Backward, Message

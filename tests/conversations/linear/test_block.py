@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from colonnade.conversations.linear.block import Block, Delays
-from colonnade.conversations.schedule import Schedule
+from colonnade.conversations.linear.block import Block
+from colonnade.conversations.pacing.delays import Delays
+from colonnade.conversations.pacing.schedule import Schedule
 from colonnade.optim.estimators import Saga, Sgd
 from colonnade.regularizers import REGULARIZERS, Penalty
 

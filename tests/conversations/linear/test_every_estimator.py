@@ -13,7 +13,7 @@ from tests.oracles.variance_reduced import ORACLES, Problem, svrg_passes
 
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.linear.block import Block
-from colonnade.conversations.schedule import Schedule
+from colonnade.conversations.pacing.schedule import Schedule
 from colonnade.errors import JobError
 from colonnade.losses import LOSSES
 from colonnade.optim.estimators import ESTIMATORS, Coefficients, Estimator

@@ -16,8 +16,8 @@ from tests.oracles.variance_reduced import QuasiNewton, hessian_times, pooled_sv
 
 from colonnade import VerticalRegressor
 from colonnade.arrays import Floats
-from colonnade.conversations.linear.lbfgs_joint import Joint
-from colonnade.conversations.linear.lbfgs_local import Curvature
+from colonnade.conversations.linear.quasi_newton.lbfgs_joint import Joint
+from colonnade.conversations.linear.quasi_newton.lbfgs_local import Curvature
 from colonnade.data.table import Table
 from colonnade.errors import Diverged
 from colonnade.run.federate import Finished, Tables

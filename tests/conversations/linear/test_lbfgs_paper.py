@@ -10,7 +10,7 @@ from tests.conversations.linear.test_variance_reduced import problem_of
 from tests.oracles.asysqn import pooled_asysqn
 from tests.oracles.tables import random_tables, run, weights
 
-from colonnade.conversations.linear.lbfgs_local import Curvature
+from colonnade.conversations.linear.quasi_newton.lbfgs_local import Curvature
 
 DIRECTION: dict[str, Any] = {"pairs": "paper", "memory": 3, "delta": 3.0, "step": 0.1}
 

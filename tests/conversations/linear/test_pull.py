@@ -16,7 +16,7 @@ from tests.conversations.linear.test_variance_reduced import SLOW, gap
 from tests.oracles.tables import pooled, random_tables, run, weights
 
 from colonnade.baselines.pooled import fit_pooled
-from colonnade.conversations.linear.pull import PullConversation, PullState
+from colonnade.conversations.linear.algorithm.pull import PullConversation, PullState
 from colonnade.errors import (
     Aborted,
     ColonnadeError,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from colonnade.conversations import schedule
+from colonnade.conversations.pacing import schedule
 from colonnade.data.large import big_file, csv_to_parquet
 from colonnade.data.large.big_file import BigFile, TestRows, is_large
 from colonnade.errors import DataError, FixedPointOverflow, JobError

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from colonnade.arrays import Rows, Words
 from colonnade.conversations.blind.columns import own_key
 from colonnade.conversations.blind.products import NOTHING, ROOM, STRETCH, of_version, received
 from colonnade.conversations.context import Context
-from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.errors import ProtocolError, SumError
 from colonnade.job.plan import Hidden
 from colonnade.messages import Announce, Dealt, Topic, Veil, Veiled, tag_of
@@ -60,7 +60,7 @@ class Open:
 class PairProducts:
     """One party's products. `own` is its part of its own weights, `parts` those of others, [1, columns]."""
 
-    def __init__(self, context: Context[LinearSettings], hidden: Hidden, X: Columns | None) -> None:
+    def __init__(self, context: Context[Any], hidden: Hidden, X: Columns | None) -> None:
         blind = context.plan.blind
         if blind is None:
             raise RuntimeError("the plan is not blind")

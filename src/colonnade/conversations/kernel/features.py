@@ -18,7 +18,7 @@ from colonnade.conversations.context import Context
 from colonnade.conversations.kernel.phases import pack, unpack
 from colonnade.conversations.kernel.settings import KernelSettings
 from colonnade.conversations.kernel.setup import FeatureLayout
-from colonnade.conversations.window import Window
+from colonnade.conversations.pacing.one_order import OneOrder
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.random_features import RandomFeatures, phi
 from colonnade.net.expect import floats
@@ -40,7 +40,7 @@ class Projections:
         context: Context[KernelSettings],
         layout: FeatureLayout,
         features: list[RandomFeatures],
-        window: Window,
+        window: OneOrder,
     ) -> None:
         self._context, self._layout, self._window = context, layout, window
         self._features = features

@@ -40,8 +40,8 @@ from colonnade.conversations.kernel.setup import (
     layout_of,
     step_of,
 )
-from colonnade.conversations.linear.block import Delays
-from colonnade.conversations.window import Window
+from colonnade.conversations.pacing.delays import Delays
+from colonnade.conversations.pacing.one_order import OneOrder
 from colonnade.messages import Backward, Decay, Topic, tag_of
 from colonnade.models.random_features import RandomFeatures
 from colonnade.net.expect import expect, floats, out_of_turn
@@ -53,7 +53,7 @@ async def converse(context: Context[KernelSettings]) -> Outcome:
     """Train a kernel machine; returns the party's features and, if it holds the label, its coefficients."""
     layout = layout_of(context.plan, context.train.rows)
     agreed = await agree(context)
-    window = Window(context.plan.pace.ahead, layout.schedule.rounds)
+    window = OneOrder(context.plan.pace.ahead, layout.schedule.rounds)
     features = draw_features(context, layout, agreed)
     conversation = KernelConversation(context, layout, agreed, features, window)
     await conversation.run()
@@ -90,7 +90,7 @@ class KernelConversation:
     layout: FeatureLayout
     agreed: Agreed
     features: list[RandomFeatures]
-    window: Window
+    window: OneOrder
     state: KernelState = field(init=False)
 
     def __post_init__(self) -> None:

@@ -12,8 +12,8 @@ from colonnade.conversations.kernel.gram import GramSettings
 from colonnade.conversations.kernel.predict import KernelShares
 from colonnade.conversations.kernel.settings import KernelSettings
 from colonnade.conversations.kernel.setup import layout_of
+from colonnade.conversations.pacing.one_order import check_delay
 from colonnade.conversations.pooling import AllColumns, Pooled
-from colonnade.conversations.window import check_delay
 from colonnade.errors import JobError
 from colonnade.job import Job, Kernel, LossName, PrivacyTerms, Train
 from colonnade.job.plan import Facts, Pace, Plan, Task

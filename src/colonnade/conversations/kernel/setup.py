@@ -25,7 +25,7 @@ import numpy as np
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.kernel.settings import KernelSettings
-from colonnade.conversations.schedule import Schedule
+from colonnade.conversations.pacing.schedule import Schedule
 from colonnade.errors import DataError
 from colonnade.job.plan import Plan
 from colonnade.messages import Announce, Topic, tag_of

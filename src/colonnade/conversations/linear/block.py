@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
 
@@ -14,7 +11,7 @@ from scipy.sparse import csr_array
 
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.evaluate import Scored
-from colonnade.conversations.schedule import Round, Schedule
+from colonnade.conversations.pacing.schedule import Round, Schedule
 from colonnade.engines.engine import INLINE, Engine
 from colonnade.job import MEMORY
 from colonnade.models.linear import RowKernels, descend
@@ -27,9 +24,6 @@ from colonnade.state import Declared
 Thetas = Sequence[tuple[Round, Floats]]
 
 _PLACE = itemgetter(1, 2, 0)  # epoch, start, number
-
-FIRST_LOOK = 16
-"""Updates of an epoch after which delays that grow are seen first; then after twice as many, and so on."""
 
 
 class Block:
@@ -189,50 +183,3 @@ def neighbours(batches: Sequence[Round], *, alike: bool = False) -> list[list[Ro
             runs.append([batch])
         end, size, shuffle = stop, stop - start, epoch
     return runs
-
-
-@dataclass
-class Delays:
-    """How old the weights behind a theta were when the theta was applied, counted in updates."""
-
-    expected: int  # in the first epoch an assumption, later what the epoch before had
-    counts: Counter[int] = field(default_factory=Counter)
-    read_at: dict[int, int] = field(default_factory=dict)
-    updates: int = 0  # of this epoch
-    squares: int = 0  # of their delays, summed
-    look: int = FIRST_LOOK  # after so many updates of this epoch
-
-    def read(self, number: int, finished: int) -> None:
-        """Note that the weights are read for a round, after this many updates."""
-        self.read_at[number] = finished
-
-    def apply(self, number: int, finished: int) -> None:
-        """Note that the round's theta is applied, after this many updates."""
-        delay = finished - self.read_at.pop(number)
-        self.counts[delay] += 1
-        self.updates += 1
-        self.squares += delay * delay
-        if self.updates >= self.look:
-            self.expected = max(self.expected, self.usual())
-            self.look *= 2
-
-    def recent(self) -> int:
-        """Return the usual delay of the last epoch, or of this one so far if that is longer."""
-        return self.expected
-
-    def usual(self) -> int:
-        """Return the delay that a step must survive in this epoch: the root of the mean square.
-
-        Of all that have the same mean, delays that are all alike bear the smallest step; where few are long
-        the mean hides them, and a quantile sees all or nothing of them.
-
-        >>> delays = Delays(expected=2, updates=10, squares=9 * 1 + 1 * 31)
-        >>> delays.usual()
-        2
-        """
-        return math.ceil(math.sqrt(self.squares / self.updates)) if self.updates else 0
-
-    def turn(self) -> None:
-        """Begin another epoch."""
-        self.expected = self.usual()
-        self.updates, self.squares, self.look = 0, 0, FIRST_LOOK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from colonnade.conversations.conversation import Conversation
-from colonnade.conversations.linear import full
+from colonnade.conversations.linear.algorithm import full
 from colonnade.conversations.linear.record import LinearShares, theta_notes
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.pooling import pooled_optimum

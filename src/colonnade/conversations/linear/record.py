@@ -9,25 +9,25 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.conversations.blind import hidden
-from colonnade.conversations.blind import train as blind
 from colonnade.conversations.blind.predict import BlindScorer
 from colonnade.conversations.blind.predict import together as blind_together
-from colonnade.conversations.blind.refusals import (
+from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.conversation import Conversation, Space, penalty
+from colonnade.conversations.linear.algorithm import backward, pull
+from colonnade.conversations.linear.parties import blind as blind
+from colonnade.conversations.linear.parties import hidden
+from colonnade.conversations.linear.parties.blind_refusals import (
     blind_notes,
     check_blind,
     check_hidden,
     check_rows,
     check_size,
 )
-from colonnade.conversations.context import Context, Outcome
-from colonnade.conversations.conversation import Conversation, Space, penalty
-from colonnade.conversations.lateness import UNBOUNDED, each_ahead, lead_within, stale_within
-from colonnade.conversations.linear import backward, pull
 from colonnade.conversations.linear.settings import LinearSettings, Pairs
+from colonnade.conversations.pacing.delay_bound import UNBOUNDED, each_ahead, lead_within, stale_within
+from colonnade.conversations.pacing.one_order import check_delay
 from colonnade.conversations.pooling import pooled_optimum
 from colonnade.conversations.predict import Holding, Scorer, SummedPart
-from colonnade.conversations.window import check_delay
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job
 from colonnade.job.plan import Facts, Pace, Plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from colonnade.conversations.lateness import UNBOUNDED
+from colonnade.conversations.pacing.delay_bound import UNBOUNDED
 from colonnade.job import Section
 from colonnade.job.presets import EstimatorName
 from colonnade.optim.estimators import ESTIMATORS, Estimator

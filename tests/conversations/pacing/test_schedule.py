@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colonnade.conversations import schedule as module
-from colonnade.conversations.schedule import OwnPasses, OwnTurns, Schedule
+from colonnade.conversations.pacing import schedule as module
+from colonnade.conversations.pacing.schedule import OwnPasses, OwnTurns, Schedule
 
 schedules = st.builds(
     Schedule,

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import ge
 
-from colonnade.conversations.pacing import Conditions
-from colonnade.conversations.progress import Progress
+from colonnade.conversations.pacing.conditions import Conditions
+from colonnade.conversations.pacing.round_counts import RoundCounts
 from colonnade.errors import ProtocolError
 from colonnade.messages import Enough
 from colonnade.net.expect import said_by
@@ -22,7 +22,7 @@ from colonnade.state import Declared
 
 
 @dataclass
-class LegsState:
+class StagesState:
     """Which leg a party is in, and where the legs end."""
 
     limits: list[int]  # rounds of all dominators until every pause, and until the end
@@ -33,7 +33,7 @@ class LegsState:
     ending: bool = False  # the run is to end as soon as it can
 
 
-class Legs:
+class Stages:
     """The legs of a run at one party. `changed` tells whoever waits for rounds that one began or ended."""
 
     STATE = Declared(remade=("_conditions", "_awaited"))
@@ -42,13 +42,13 @@ class Legs:
         self,
         rounds: int,
         gates: Iterable[int],
-        progress: Progress,
+        progress: RoundCounts,
         changed: Callable[[], None],
         *,
         keeper: bool,
     ) -> None:
         self.keeper = keeper
-        self.state = LegsState([*sorted(set(gates)), rounds])
+        self.state = StagesState([*sorted(set(gates)), rounds])
         self._progress = progress
         self._changed = changed
         self._conditions = Conditions()

@@ -27,7 +27,7 @@ from colonnade.conversations.blind.scale import BITS, Scale
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import MEGA, Mark
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.conversations.schedule import Schedule
+from colonnade.conversations.pacing.schedule import Schedule
 from colonnade.errors import FixedPointOverflow, JobError, ProtocolError
 from colonnade.job.plan import Hidden
 from colonnade.messages import Announce, Dealt, Topic, Unveil, Veil, tag_of

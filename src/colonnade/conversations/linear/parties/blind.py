@@ -23,17 +23,17 @@ from colonnade.arrays import Arrays, Matrix
 from colonnade.conversations.blind import columns
 from colonnade.conversations.blind.all_rows import add_all, all_scores
 from colonnade.conversations.blind.fixed_point import Lengths
-from colonnade.conversations.blind.label_holder import Asking, Desk
-from colonnade.conversations.blind.measure import Measured
 from colonnade.conversations.blind.predict import label_holder_arrays, owner_arrays
 from colonnade.conversations.blind.products import Asked, OpenLot, Verbs
-from colonnade.conversations.blind.smoothness import BlindTuner
-from colonnade.conversations.blind.word_size import lasting
 from colonnade.conversations.context import Context, Lateness, Outcome
 from colonnade.conversations.evaluate import Marks
+from colonnade.conversations.linear.parties.blind_label_holder import Asking, Desk
+from colonnade.conversations.linear.parties.blind_measure import Measured
+from colonnade.conversations.linear.parties.blind_smoothness import BlindTuner
+from colonnade.conversations.linear.parties.word_size import lasting
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.timetable import Timetable
-from colonnade.conversations.schedule import Round, Schedule
+from colonnade.conversations.pacing.schedule import Round, Schedule
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.net.expect import Array, whole
 from colonnade.secure.product import Columns

@@ -1,15 +1,8 @@
-"""Which rounds a party may begin: what its program may ask, whoever decides it (`window`, `tickets`).
-
-Tasks of a party wait for what others of its tasks change; `Conditions` wakes them in an order that does not
-depend on what happened before.
-"""
+"""Which rounds a party may begin: what its program may ask, whoever decides it (`one_order`, `own_pace`)."""
 
 from __future__ import annotations
 
-import asyncio
-import bisect
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from operator import itemgetter
 from typing import Protocol
 
 from colonnade.net.network import Network
@@ -147,36 +140,3 @@ class Pacing(Protocol):
     def hold(self, gate: int) -> None:
         """Put up a gate ahead of all rounds that have begun."""
         ...
-
-
-class Conditions:
-    """Lets tasks wait until something holds; whoever changes what they ask for wakes them.
-
-    They wake in the order of what they wait for, whatever came before: so a run goes on as it would have.
-    """
-
-    def __init__(self) -> None:
-        self._waiting: list[tuple[int, Callable[[], bool], asyncio.Future[None]]] = []
-        self.changes = 0  # how often somebody changed something
-
-    async def until(self, holds: Callable[[], bool], first: int = 0) -> None:
-        """Wait until it holds; `first` is the first round that it is about."""
-        while not holds():
-            wait = (first, holds, asyncio.get_running_loop().create_future())
-            bisect.insort(self._waiting, wait, key=itemgetter(0))
-            try:
-                await wait[2]
-            except asyncio.CancelledError:
-                self._waiting = [other for other in self._waiting if other is not wait]
-                raise
-
-    def wake(self) -> None:
-        """Look again at what everybody waits for."""
-        self.changes += 1
-        ready = [wait for wait in self._waiting if wait[1]()]
-        if not ready:
-            return
-        self._waiting = [wait for wait in self._waiting if wait not in ready]
-        for _, _, future in ready:
-            if not future.done():
-                future.set_result(None)

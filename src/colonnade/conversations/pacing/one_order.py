@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from colonnade.conversations.pacing import Conditions
+from colonnade.conversations.pacing.conditions import Conditions
 from colonnade.errors import JobError
 from colonnade.messages import Stop
 from colonnade.net.network import Network
@@ -34,7 +34,7 @@ def check_delay(ahead: int, max_delay: int | None, *, each: int = 2) -> int:
 
 
 @dataclass
-class WindowState:
+class OneOrderState:
     """How far a party is: `base` is the first unfinished round, `beyond` are finished rounds after it."""
 
     gates: list[int]  # still to come
@@ -56,14 +56,14 @@ class WindowState:
             self.base += 1
 
 
-class Window:
+class OneOrder:
     """Decides which rounds one party may begin, and counts those that it has finished."""
 
     STATE = Declared(kept=("state",), remade=("_conditions",))
 
     def __init__(self, ahead: int, rounds: int, gates: Iterable[int] = ()) -> None:
         self.ahead, self._rounds = ahead, rounds
-        self.state = WindowState(sorted(set(gates)), rounds)
+        self.state = OneOrderState(sorted(set(gates)), rounds)
         self._conditions = Conditions()
 
     @property

@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from colonnade.conversations.lateness import UNBOUNDED, bound
-from colonnade.conversations.legs import Legs, LegsState
-from colonnade.conversations.pacing import Conditions
-from colonnade.conversations.progress import Progress
-from colonnade.conversations.reach import Reach, ReachState
+from colonnade.conversations.pacing.conditions import Conditions
+from colonnade.conversations.pacing.delay_bound import UNBOUNDED, bound
+from colonnade.conversations.pacing.round_counts import RoundCounts
+from colonnade.conversations.pacing.shares_ahead import SharesAhead, SharesAheadState
+from colonnade.conversations.pacing.stages import Stages, StagesState
 from colonnade.net.network import Network
 from colonnade.state import Declared
 
@@ -31,20 +31,20 @@ OTHERS, OWN = 1, 2  # who wakes first where both may go on, whoever came first
 
 
 @dataclass
-class TicketsState:
+class OwnPaceState:
     """How far a party is with every dominator's rounds, and where the run pauses or ends."""
 
-    legs: LegsState
-    progress: Progress
+    legs: StagesState
+    progress: RoundCounts
     marks: list[list[int]]  # for every dominator: the rounds of each that were begun at its last theta
-    reach: ReachState
+    reach: SharesAheadState
     read: dict[int, Sequence[int]] = field(default_factory=dict)  # what was finished when weights were read
     seen: dict[int, Sequence[int]] = field(default_factory=dict)  # what was, at the dominator, with its theta
     tau_1: int = 0
     tau_2: int = 0
 
 
-class Tickets:
+class OwnPace:
     """Decides which rounds of which dominator one party may begin, and counts those that it has finished.
 
     Round k of dominator j, of m, has the number k m + j.
@@ -67,12 +67,12 @@ class Tickets:
         self.own_ahead, self.keeper, self.lead = ahead, keeper, lead
         self.delay_bound = bound(dominators, ahead, stale, lead)
         marks = [[0] * dominators for _ in range(dominators)]
-        progress = Progress.of(dominators, UNBOUNDED)
+        progress = RoundCounts.of(dominators, UNBOUNDED)
         self._dominators = dominators
         self._conditions = Conditions()  # of who waits for a round to begin
-        self.legs = Legs(rounds, gates, progress, self._conditions.wake, keeper=keeper)
-        self.reach = Reach(dominators, ahead, own)
-        self.state = TicketsState(self.legs.state, progress, marks, self.reach.state)
+        self.legs = Stages(rounds, gates, progress, self._conditions.wake, keeper=keeper)
+        self.reach = SharesAhead(dominators, ahead, own)
+        self.state = OwnPaceState(self.legs.state, progress, marks, self.reach.state)
 
     # -- how far it is ------------------------------------------------------------------------------
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colonnade.conversations.linear.block import Delays
-from colonnade.conversations.window import Window
+from colonnade.conversations.pacing.delays import Delays
+from colonnade.conversations.pacing.one_order import OneOrder
 
 
-def opened(window: Window, number: int) -> bool:
+def opened(window: OneOrder, number: int) -> bool:
     """Whether the round may begin at once; a wait is given up."""
 
     async def attempt() -> bool:
@@ -32,7 +32,7 @@ def opened(window: Window, number: int) -> bool:
 def test_whatever_the_order_of_finishing_no_round_begins_too_early_and_no_delay_exceeds_the_bound(
     ahead: int, rounds: int, random: Random
 ) -> None:
-    window, delays = Window(ahead, rounds), Delays(2 * (ahead - 1))
+    window, delays = OneOrder(ahead, rounds), Delays(2 * (ahead - 1))
     begun: set[int] = set()
     finished: set[int] = set()
     upcoming = 0
@@ -67,7 +67,7 @@ def test_whatever_the_order_of_finishing_no_round_begins_too_early_and_no_delay_
 def test_the_delay_bound_is_attained_so_no_smaller_one_would_do(ahead: int) -> None:
     """Round r is read first and applied last: ahead - 1 earlier and ahead - 1 later rounds overtake it."""
     r, rounds = ahead - 1, 3 * ahead
-    window, delays = Window(ahead, rounds), Delays(2 * (ahead - 1))
+    window, delays = OneOrder(ahead, rounds), Delays(2 * (ahead - 1))
     delays.read(r, window.finished)
     for number in [*range(r), *range(r + 1, r + ahead)]:
         assert opened(window, number)
@@ -81,7 +81,7 @@ def test_the_delay_bound_is_attained_so_no_smaller_one_would_do(ahead: int) -> N
 @settings(max_examples=30)
 def test_a_round_waits_until_all_but_the_last_ahead_before_it_are_finished(ahead: int, number: int) -> None:
     async def play() -> None:
-        window = Window(ahead, 100)
+        window = OneOrder(ahead, 100)
         waiting = asyncio.ensure_future(window.opens(number))
         await asyncio.sleep(0)
         for done in range(max(0, number - ahead + 1)):
@@ -97,7 +97,7 @@ def test_a_round_waits_until_all_but_the_last_ahead_before_it_are_finished(ahead
 
 def test_a_stop_lets_earlier_rounds_finish_and_computes_none_from_there_on() -> None:
     async def play() -> None:
-        window = Window(2, 10)
+        window = OneOrder(2, 10)
         beyond = asyncio.ensure_future(window.opens(5))
         mark = asyncio.ensure_future(window.reaches(6))
         end = asyncio.ensure_future(window.ends())
@@ -117,7 +117,7 @@ def test_a_stop_lets_earlier_rounds_finish_and_computes_none_from_there_on() -> 
 
 
 def test_a_later_stop_does_not_undo_an_earlier_one() -> None:
-    window = Window(1, 10)
+    window = OneOrder(1, 10)
     window.stop_at(4)
     window.stop_at(7)
     assert window.state.stop == 4
@@ -125,7 +125,7 @@ def test_a_later_stop_does_not_undo_an_earlier_one() -> None:
 
 def test_a_mark_is_reached_when_every_round_before_it_is_finished() -> None:
     async def play() -> None:
-        window = Window(4, 10)
+        window = OneOrder(4, 10)
         mark = asyncio.ensure_future(window.reaches(3))
         for number in (2, 0, 3):
             window.finish([number])
@@ -139,7 +139,7 @@ def test_a_mark_is_reached_when_every_round_before_it_is_finished() -> None:
 
 def test_a_cancelled_wait_is_forgotten() -> None:
     async def play() -> None:
-        window = Window(1, 10)
+        window = OneOrder(1, 10)
         gone, stays = (asyncio.ensure_future(window.opens(1)) for _ in range(2))
         await asyncio.sleep(0)
         gone.cancel()
@@ -164,7 +164,7 @@ def test_a_cancelled_wait_is_forgotten() -> None:
 def test_no_round_opens_beyond_a_gate_before_it_is_lifted_and_none_is_lifted_before_its_rounds_are_finished(
     ahead: int, rounds: int, gates: set[int], extra: int, random: Random
 ) -> None:
-    window = Window(ahead, rounds, gates)
+    window = OneOrder(ahead, rounds, gates)
     lifted: list[int] = []
 
     def next_gate() -> int:
@@ -211,7 +211,7 @@ def test_a_stop_before_a_gate_passes_it_by_and_one_after_it_does_not(
     ahead: int, stop: int, gates: set[int]
 ) -> None:
     async def play() -> None:
-        window = Window(ahead, 15, gates)
+        window = OneOrder(ahead, 15, gates)
         passed: list[int] = []
 
         async def pause() -> None:

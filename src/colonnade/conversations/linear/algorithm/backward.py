@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import heed_stop, measure_at_marks
-from colonnade.conversations.linear.from_plan import trainer_of
+from colonnade.conversations.linear.parties.clear import Trainer
+from colonnade.conversations.linear.parties.from_plan import trainer_of
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.conversations.linear.trainer import Trainer
-from colonnade.conversations.linear.workers import Urgency, Worker
-from colonnade.conversations.schedule import Round
-from colonnade.conversations.tickets import Tickets
-from colonnade.conversations.window import Window
+from colonnade.conversations.pacing.one_order import OneOrder
+from colonnade.conversations.pacing.own_pace import OwnPace
+from colonnade.conversations.pacing.priority_lock import PriorityLock, Urgency
+from colonnade.conversations.pacing.schedule import Round
 from colonnade.errors import ProtocolError
 from colonnade.job.plan import Plan
 from colonnade.messages import Backward, Topic, tag_of
@@ -64,7 +64,7 @@ class BackwardConversation:
         self.net, self.sum = self.context.net, self.context.sum
         self.schedule, self.window = self.trainer.schedule, self.trainer.window
         # work is chosen when there is time for it: by then more rounds are open and more thetas have come
-        self.worker = Worker()
+        self.worker = PriorityLock()
         self.joined = plan.network.join
         self.classes = self.trainer.block.w.shape[1:]
         # all parties must step in the same order where one H is over all blocks
@@ -76,7 +76,7 @@ class BackwardConversation:
         self.looked = -1  # what had changed in the window when no more of them could begin
         self.serving = False  # whoever steps on thetas of others gives the shares that this opens as well
         self.begun: dict[int, Round] = {}  # rounds of others whose theta is to come
-        self.paces = len(self.schedule.dominators) if isinstance(self.window, Tickets) else 0
+        self.paces = len(self.schedule.dominators) if isinstance(self.window, OwnPace) else 0
         self.lists = self.schedule.given(self.net.me)
         # a share is kept while its round is under way, where rounds are across gates: it must not change
         self.keeps = bool(self.paces) and self.context.checkpoints is not None
@@ -97,7 +97,7 @@ class BackwardConversation:
             pushing, _measuring, *others = tasks
             for task in (pushing, *others):
                 task.cancel()
-        if isinstance(self.window, Tickets):
+        if isinstance(self.window, OwnPace):
             for number in self.window.strays():
                 await self.sum.drop(tag_of(Topic.TRAIN, number))
 
@@ -105,11 +105,11 @@ class BackwardConversation:
         """Return what tells this party where the run pauses or ends, or tells the others."""
         evaluator = self.context.evaluator
         match self.window:
-            case Tickets() as tickets if self.net.me == evaluator:
+            case OwnPace() as tickets if self.net.me == evaluator:
                 return [tickets.legs.announce(self.net)]
-            case Tickets() as tickets:
+            case OwnPace() as tickets:
                 return [tickets.legs.heed(self.net, evaluator)]
-            case Window() as window if self.context.may_end_early and self.net.me != evaluator:
+            case OneOrder() as window if self.context.may_end_early and self.net.me != evaluator:
                 return [heed_stop(self.net, window, evaluator)]
             case _:
                 return []
@@ -299,7 +299,7 @@ class BackwardConversation:
     @property
     def seen(self) -> tuple[int, ...]:
         """How many rounds of every dominator are finished here, where each has its own pace."""
-        return self.window.done if isinstance(self.window, Tickets) else ()
+        return self.window.done if isinstance(self.window, OwnPace) else ()
 
     async def update(self, thetas: list[tuple[Round, Floats]]) -> None:
         """Step on thetas when there is time or, with one H over all blocks, when their round is due."""

@@ -2,12 +2,12 @@
 
 import pytest
 
-from colonnade.conversations.reach import MOST, Reach
+from colonnade.conversations.pacing.shares_ahead import MOST, SharesAhead
 
 
 def ahead_of(uses: int, updates: int) -> list[int]:
     """The shares ahead after every update, of a dominator that launches so many rounds if it can."""
-    reach, given, found = Reach(1, least=1, own=None), 0, []
+    reach, given, found = SharesAhead(1, least=1, own=None), 0, []
     for _ in range(updates):
         given = max(given, reach.state.heard[0] + reach.state.ahead[0])
         for _ in range(min(uses, given - reach.state.heard[0])):
@@ -31,7 +31,7 @@ def test_a_dominator_as_fast_as_the_party_gets_one_share_and_two_now_and_then() 
 
 
 def test_a_slow_dominator_never_gets_a_second_share() -> None:
-    reach = Reach(1, least=1, own=None)
+    reach = SharesAhead(1, least=1, own=None)
     for update in range(50):
         if update % 5 == 4:
             reach.hear(0)
@@ -40,7 +40,7 @@ def test_a_slow_dominator_never_gets_a_second_share() -> None:
 
 
 def test_a_dominator_launches_one_round_an_update_of_its_own() -> None:
-    reach = Reach(2, least=1, own=1)
+    reach = SharesAhead(2, least=1, own=1)
     assert reach.may_launch(base=0)
     reach.hear(1)
     assert not reach.may_launch(base=0)  # its theta waits, and no update was made since

@@ -29,14 +29,15 @@ from colonnade.arrays import Floats, Rows, Words
 from colonnade.conversations.blind.fixed_point import ROOM, Lengths, Slot, bits_for
 from colonnade.conversations.blind.low_bits import REVEALED, blurred
 from colonnade.conversations.blind.predict import LONGER
-from colonnade.conversations.blind.word_size import Room
 from colonnade.conversations.context import Context
-from colonnade.conversations.linear.block import Block, Delays
-from colonnade.conversations.linear.from_plan import block_of
+from colonnade.conversations.linear.block import Block
+from colonnade.conversations.linear.parties.from_plan import block_of
+from colonnade.conversations.linear.parties.word_size import Room
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.conversations.linear.steps import StepSizes
-from colonnade.conversations.schedule import Round, Schedule
-from colonnade.conversations.window import Window
+from colonnade.conversations.linear.step_sizes import StepSizes
+from colonnade.conversations.pacing.delays import Delays
+from colonnade.conversations.pacing.one_order import OneOrder
+from colonnade.conversations.pacing.schedule import Round, Schedule
 from colonnade.errors import SumError
 from colonnade.models.linear import rows_of
 from colonnade.optim.estimators import Coefficients
@@ -92,7 +93,7 @@ class Desk:
         self.context, self.schedule = context, schedule
         self.holder = context.label_holder
         self.block: Block = block_of(context, schedule)
-        self.window = Window(context.plan.pace.ahead, schedule.rounds)
+        self.window = OneOrder(context.plan.pace.ahead, schedule.rounds)
         self.steps = StepSizes(
             context.plan,
             schedule,

@@ -32,11 +32,11 @@ import numpy as np
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Lateness, Outcome
 from colonnade.conversations.evaluate import Mark
-from colonnade.conversations.lateness import UNBOUNDED
-from colonnade.conversations.linear.from_plan import trainer_of
+from colonnade.conversations.linear.parties.clear import Trainer
+from colonnade.conversations.linear.parties.from_plan import trainer_of
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.conversations.linear.trainer import Trainer
-from colonnade.conversations.schedule import Round
+from colonnade.conversations.pacing.delay_bound import UNBOUNDED
+from colonnade.conversations.pacing.schedule import Round
 from colonnade.messages import Announce, Ask, Stop, Topic, tag_of
 from colonnade.net.expect import floats, out_of_turn
 from colonnade.state import Declared

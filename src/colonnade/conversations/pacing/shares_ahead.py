@@ -41,7 +41,7 @@ def joining_pays(network: Net, touched: float) -> bool:
 
 
 @dataclass
-class ReachState:
+class SharesAheadState:
     """For every dominator: thetas that came, what was given and came before the last update, shares ahead."""
 
     heard: list[int]
@@ -51,7 +51,7 @@ class ReachState:
     patience: list[int] = field(default_factory=list)
 
 
-class Reach:
+class SharesAhead:
     """Looks back after every update of one party, and says how far ahead every dominator gets its shares.
 
     `own` is which of the dominators the party is, if any; `least` is what a dominator gets in any case.
@@ -60,7 +60,7 @@ class Reach:
     def __init__(self, dominators: int, least: int, own: int | None) -> None:
         self.least, self.own = least, own
         zeros = [0] * dominators
-        self.state = ReachState(zeros, list(zeros), list(zeros), [least] * dominators, list(zeros))
+        self.state = SharesAheadState(zeros, list(zeros), list(zeros), [least] * dominators, list(zeros))
 
     def hear(self, index: int) -> None:
         """Note that a theta of a dominator came."""
@@ -89,7 +89,7 @@ class Reach:
         """Return how many rounds more than `least` a dominator gets whose first `base` rounds are finished
         here.
 
-        >>> reach = Reach(2, least=1, own=1)
+        >>> reach = SharesAhead(2, least=1, own=1)
         >>> reach.look_back([1, 1])
         >>> reach.hear(0)
         >>> reach.beyond(0, base=0)  # the theta that is here and not applied counts as used

@@ -28,9 +28,9 @@ from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block, Thetas
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.conversations.linear.steps import StepSizes
+from colonnade.conversations.linear.step_sizes import StepSizes
 from colonnade.conversations.linear.tune import sum_to_all
-from colonnade.conversations.schedule import Round
+from colonnade.conversations.pacing.schedule import Round
 from colonnade.messages import Topic
 from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats

@@ -19,7 +19,7 @@ from colonnade.optim.steps import Smoothness
 from colonnade.state import Declared
 
 if TYPE_CHECKING:
-    from colonnade.conversations.blind.train import BlindTraining
+    from colonnade.conversations.linear.parties.blind import BlindTraining
 
 
 class BlindTuner:

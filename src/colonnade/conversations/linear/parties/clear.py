@@ -20,17 +20,17 @@ from colonnade.conversations.context import Context, Lateness, Outcome
 from colonnade.conversations.cost import charge
 from colonnade.conversations.evaluate import Evaluation, Mark, Marks
 from colonnade.conversations.linear.block import Block, Thetas, scored_by
-from colonnade.conversations.linear.lbfgs_joint import Joint
-from colonnade.conversations.linear.lbfgs_local import Curvature
+from colonnade.conversations.linear.quasi_newton.lbfgs_joint import Joint
+from colonnade.conversations.linear.quasi_newton.lbfgs_local import Curvature
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.snapshot import announced, pulled
-from colonnade.conversations.linear.steps import StepSizes
+from colonnade.conversations.linear.step_sizes import StepSizes
 from colonnade.conversations.linear.timetable import Timetable
 from colonnade.conversations.linear.tune import SAMPLE, Tuner
-from colonnade.conversations.pacing import Pacing
-from colonnade.conversations.reach import joining_pays
-from colonnade.conversations.schedule import Round, Schedule
-from colonnade.conversations.tickets import Tickets
+from colonnade.conversations.pacing.own_pace import OwnPace
+from colonnade.conversations.pacing.pacing import Pacing
+from colonnade.conversations.pacing.schedule import Round, Schedule
+from colonnade.conversations.pacing.shares_ahead import joining_pays
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats
@@ -107,14 +107,14 @@ class Trainer:
         Where dominators take turns that is none, or some while it is behind the others. Whoever makes an
         update of every theta cannot catch up, and must not get further behind.
         """
-        return self.reach if isinstance(self.window, Tickets) or self.tally.behind else 0
+        return self.reach if isinstance(self.window, OwnPace) or self.tally.behind else 0
 
     @cached_property
     def reach(self) -> int:
         """What `staleness` may be."""
         plan = self.context.plan
         stale, asked = plan.settings.stale, not plan.settings.stale_where_it_pays
-        alone = isinstance(self.window, Tickets) and not (plan.network.join and (asked or self.joining_pays))
+        alone = isinstance(self.window, OwnPace) and not (plan.network.join and (asked or self.joining_pays))
         return 0 if alone else stale
 
     @property
@@ -128,7 +128,7 @@ class Trainer:
     async def update(self, thetas: Thetas) -> None:
         """Make one step from these thetas, and mark their rounds as finished."""
         await self.apply(thetas)
-        if isinstance(self.window, Tickets):
+        if isinstance(self.window, OwnPace):
             await self.context.net.catch_up()  # or it would seem that nobody had used the shares it was given
         self.tally.behind = len(thetas) > 1
         if self._finished([batch.number for batch, _ in thetas]):
@@ -311,7 +311,7 @@ class Trainer:
     def lateness(self) -> Lateness:
         """Return the bound of delays that was kept, and the two parts of a delay where they are known."""
         match self.window:
-            case Tickets(state=state, delay_bound=bound):
+            case OwnPace(state=state, delay_bound=bound):
                 return Lateness(bound, state.tau_1, state.tau_2)
             case _:
                 return Lateness(self.window.delay_bound)

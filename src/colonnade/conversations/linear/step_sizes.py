@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from colonnade.conversations.linear.block import Delays
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.conversations.pacing import Pacing
-from colonnade.conversations.schedule import Schedule
+from colonnade.conversations.pacing.delays import Delays
+from colonnade.conversations.pacing.pacing import Pacing
+from colonnade.conversations.pacing.schedule import Schedule
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES
 from colonnade.optim.steps import Smoothness, automatic_step, own_newton_step, quasi_newton_step

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from colonnade.conversations.blind.fixed_point import ROOM, WORD, Lengths, column_bits
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.conversations.schedule import Schedule
+from colonnade.conversations.pacing.schedule import Schedule
 from colonnade.errors import JobError
 from colonnade.job.plan import Plan
 

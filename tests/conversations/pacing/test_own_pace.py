@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colonnade.conversations.lateness import UNBOUNDED, bound, each_ahead, lead_within
-from colonnade.conversations.linear.block import Delays
-from colonnade.conversations.tickets import Tickets
+from colonnade.conversations.pacing.delay_bound import UNBOUNDED, bound, each_ahead, lead_within
+from colonnade.conversations.pacing.delays import Delays
+from colonnade.conversations.pacing.own_pace import OwnPace
 from colonnade.errors import JobError, ProtocolError
 from colonnade.messages import Enough, Message
 
@@ -38,7 +38,7 @@ class Net:
 class Play:
     """Parties that give shares, launch rounds and apply thetas in a random order; the first `m` dominate."""
 
-    parties: list[Tickets]
+    parties: list[OwnPace]
     m: int
     extra: int
     random: Random
@@ -141,7 +141,7 @@ def play(
 ) -> Play:
     random = Random(seed)  # noqa: S311 - a game
     parties = [
-        Tickets(m, ahead, rounds, gates, keeper=p == 0, stale=stale, lead=lead, own=p if p < m else None)
+        OwnPace(m, ahead, rounds, gates, keeper=p == 0, stale=stale, lead=lead, own=p if p < m else None)
         for p in range(m + passive)
     ]
     game = Play(parties, m, stale, random)
@@ -189,7 +189,7 @@ def test_without_a_bound_a_slow_dominator_is_later_than_any_bound_would_allow() 
 @pytest.mark.parametrize("at", [0, 7, 30])
 def test_a_run_that_is_ended_early_ends_with_what_the_keeper_has_given(at: int) -> None:
     async def main() -> None:
-        keeper = Tickets(2, 2, 60, {20}, keeper=True)
+        keeper = OwnPace(2, 2, 60, {20}, keeper=True)
         net: Any = Net()
         pauses: list[int] = []
 
@@ -217,7 +217,7 @@ def test_a_run_that_is_ended_early_ends_with_what_the_keeper_has_given(at: int) 
 
 
 def test_only_the_next_leg_can_be_closed_and_never_with_fewer_rounds() -> None:
-    tickets = Tickets(2, 1, 60, {20, 40})
+    tickets = OwnPace(2, 1, 60, {20, 40})
     with pytest.raises(ProtocolError, match=r"leg 1 .* was not due"):
         tickets.legs.close(1, [10, 10], last=False)
     with pytest.raises(ProtocolError, match="3 numbers of rounds was not due"):

@@ -14,7 +14,7 @@ this party had not when it read its weights, tau_2 those that this party has mad
 
 from __future__ import annotations
 
-from colonnade.conversations.reach import MOST
+from colonnade.conversations.pacing.shares_ahead import MOST
 from colonnade.errors import JobError
 
 UNBOUNDED = 2**62

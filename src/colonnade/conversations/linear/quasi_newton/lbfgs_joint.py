@@ -35,19 +35,19 @@ import numpy as np
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block
-from colonnade.conversations.linear.caution import LEAP, Caution, Watch
-from colonnade.conversations.linear.heavy import hidden_curvature
-from colonnade.conversations.linear.joint_questions import (
+from colonnade.conversations.linear.quasi_newton.caution import LEAP, Caution, Watch
+from colonnade.conversations.linear.quasi_newton.heavy import hidden_curvature
+from colonnade.conversations.linear.quasi_newton.joint_questions import (
     CurvatureQuestion,
     JointQuestion,
     ProductsQuestion,
     StepQuestion,
 )
-from colonnade.conversations.linear.piggyback import Riders
+from colonnade.conversations.linear.quasi_newton.piggyback import Riders
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.conversations.linear.steps import StepSizes
+from colonnade.conversations.linear.step_sizes import StepSizes
 from colonnade.conversations.linear.tune import MARGIN, sum_to_all
-from colonnade.conversations.schedule import Round
+from colonnade.conversations.pacing.schedule import Round
 from colonnade.messages import Topic
 from colonnade.models.linear import longest_row, rows_of
 from colonnade.net.expect import floats

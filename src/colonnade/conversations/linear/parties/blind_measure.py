@@ -12,7 +12,7 @@ from colonnade.conversations.evaluate import MEGA, Mark
 from colonnade.state import Declared
 
 if TYPE_CHECKING:
-    from colonnade.conversations.blind.train import BlindTraining
+    from colonnade.conversations.linear.parties.blind import BlindTraining
 
 
 class Measured:

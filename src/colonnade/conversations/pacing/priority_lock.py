@@ -22,7 +22,7 @@ class Urgency(IntEnum):
     THETAS = 2
 
 
-class Worker:
+class PriorityLock:
     """One worker; who asks for it gets it in the order of urgency, and of asking."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class _Turn:
 
     __slots__ = ("_urgency", "_worker")
 
-    def __init__(self, worker: Worker, urgency: Urgency) -> None:
+    def __init__(self, worker: PriorityLock, urgency: Urgency) -> None:
         self._worker, self._urgency = worker, urgency
 
     def __aenter__(self) -> Coroutine[None, None, None]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Progress:
+class RoundCounts:
     """For every dominator: its first unfinished round, how many are finished and begun, where it stops.
 
     Thetas may overtake each other: `beyond` are the rounds after `base` that are finished.
@@ -19,7 +19,7 @@ class Progress:
     beyond: list[set[int]]
 
     @classmethod
-    def of(cls, dominators: int, stop: int) -> Progress:
+    def of(cls, dominators: int, stop: int) -> RoundCounts:
         """Return nothing is begun yet."""
         zeros = [0] * dominators
         return cls(zeros, list(zeros), list(zeros), [stop] * dominators, [set() for _ in range(dominators)])

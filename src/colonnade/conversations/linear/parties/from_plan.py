@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from colonnade.conversations.context import Context
-from colonnade.conversations.lateness import each_ahead
-from colonnade.conversations.linear.block import Block, Delays
-from colonnade.conversations.linear.lbfgs_joint import Joint
-from colonnade.conversations.linear.lbfgs_local import Curvature
+from colonnade.conversations.linear.block import Block
+from colonnade.conversations.linear.parties.clear import Trainer
+from colonnade.conversations.linear.quasi_newton.lbfgs_joint import Joint
+from colonnade.conversations.linear.quasi_newton.lbfgs_local import Curvature
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.conversations.linear.steps import StepSizes
+from colonnade.conversations.linear.step_sizes import StepSizes
 from colonnade.conversations.linear.timetable import Timetable
-from colonnade.conversations.linear.trainer import Trainer
 from colonnade.conversations.linear.tune import Tuner
-from colonnade.conversations.pacing import Pacing
-from colonnade.conversations.schedule import Schedule, at_own_pace
-from colonnade.conversations.tickets import Tickets
-from colonnade.conversations.window import Window
+from colonnade.conversations.pacing.delay_bound import each_ahead
+from colonnade.conversations.pacing.delays import Delays
+from colonnade.conversations.pacing.one_order import OneOrder
+from colonnade.conversations.pacing.own_pace import OwnPace
+from colonnade.conversations.pacing.pacing import Pacing
+from colonnade.conversations.pacing.schedule import Schedule, at_own_pace
 
 
 def trainer_of(
@@ -34,9 +35,9 @@ def trainer_of(
     )
     kind = at_own_pace(remembers=settings.kind.remembers) if own_pace else Schedule
     schedule = kind(rows, pace.batch, timetable.epochs, context.plan.seed, dominators, settings.reshuffle)
-    window: Pacing = Window(pace.ahead, schedule.rounds, timetable.gates)
+    window: Pacing = OneOrder(pace.ahead, schedule.rounds, timetable.gates)
     if own_pace:
-        window = Tickets(
+        window = OwnPace(
             len(dominators),
             each_ahead(pace.ahead, len(dominators)),
             schedule.rounds,
