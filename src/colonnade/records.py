@@ -29,7 +29,7 @@ _FIRST = b"colonnade checkpoint\n"
 _SUFFIX, _NOTE = ".gate", ".note"
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True):
+class CheckpointHeader(msgspec.Struct, frozen=True, kw_only=True):
     """What a checkpoint says of itself."""
 
     format: int = FORMAT
@@ -103,7 +103,7 @@ class Records:
                 self.disk.remove(self.folder / name)
 
     def _store(self, path: Path, gate: int, session: int, body: bytes) -> None:
-        header = Header(
+        header = CheckpointHeader(
             party=self.party,
             job=self.job,
             data=self.data(),
@@ -117,7 +117,7 @@ class Records:
         names = [name for name in self.disk.names(self.folder) if name.endswith(_SUFFIX)]
         return {int(name.removesuffix(_SUFFIX)): self.folder / name for name in names if name[0].isdigit()}
 
-    def _header(self, path: Path) -> Header | None:
+    def _header(self, path: Path) -> CheckpointHeader | None:
         """Return what a file says of itself; None if it is not whole, CheckpointError if it is of another
         run."""
         try:
@@ -128,7 +128,7 @@ class Records:
         if not content.startswith(_FIRST) or len(parts) != 3:
             return None
         try:
-            header = msgspec.json.decode(parts[1], type=Header)
+            header = msgspec.json.decode(parts[1], type=CheckpointHeader)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         whole = hashlib.sha256(parts[2]).hexdigest() == header.state

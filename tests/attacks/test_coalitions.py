@@ -21,11 +21,11 @@ from colonnade.attacks.coalitions import (
     smallest_leaking_coalition,
     tree_graph,
 )
-from colonnade.secure.hosts import Join, Tree, TreePair, choose_trees, tree_is_safe
+from colonnade.secure.hosts import Join, SumTree, TreePair, choose_trees, tree_is_safe
 
 
 @st.composite
-def trees(draw: st.DrawFn, q: int) -> Tree:
+def trees(draw: st.DrawFn, q: int) -> SumTree:
     """Any pairing with any hosts, children or not."""
     open_nodes = list(range(q))
     joins = []
@@ -34,7 +34,7 @@ def trees(draw: st.DrawFn, q: int) -> Tree:
         right = open_nodes.pop(draw(st.integers(0, len(open_nodes) - 1)))
         joins.append(Join(draw(st.integers(0, q - 1)), left, right))
         open_nodes.append(q + k)
-    return Tree(tuple(joins))
+    return SumTree(tuple(joins))
 
 
 @st.composite
@@ -144,7 +144,7 @@ def test_totally_different_is_not_enough(q: int, candidates: int, leak_to_one: i
 
 def test_totally_different_is_not_needed() -> None:
     """One tree twice, with different hosts, resists every coalition of three parties."""
-    values, masks = Tree((Join(0, 0, 1), Join(2, 3, 2))), Tree((Join(1, 0, 1), Join(2, 3, 2)))
+    values, masks = SumTree((Join(0, 0, 1), Join(2, 3, 2))), SumTree((Join(1, 0, 1), Join(2, 3, 2)))
     pair = TreePair(3, 2, (values, masks))
     assert not pair.totally_different
     assert smallest_leaking_coalition(tree_graph(pair)) is None

@@ -12,7 +12,7 @@ from tests.oracles.tables import random_job, random_tables
 
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import DIGITS, Probe, Recovery, judge, passive, read_off
-from colonnade.conversations.cascade.row_order import Walk, passes_of
+from colonnade.conversations.cascade.row_order import BatchRows, passes_of
 from colonnade.job import Job
 from colonnade.messages import Embeddings, Reply, Upload
 from colonnade.models.blackbox import Model
@@ -27,7 +27,7 @@ def attack(setting: Tables, job: Job, *, probing: bool = False) -> tuple[Recover
     transcript = Transcript(CLIENT)
     models: dict[str, Model] = {}
     if probing:
-        walk = Walk(passes_of(plan, CLIENT, rows))
+        walk = BatchRows(passes_of(plan, CLIENT, rows))
         private = job.privacy.mechanism != "none"
         probe = Probe(walk, rows, job.cascade.directions + 1, 1 if private else DIGITS)
         models[CLIENT] = probe

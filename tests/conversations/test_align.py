@@ -227,7 +227,7 @@ def test_a_worker_that_dies_is_an_error_of_alignment(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(compute_pool, "ENOUGH", 0)
 
     async def main() -> None:
-        async with compute_pool.Crew(1) as workers:
+        async with compute_pool.ComputePool(1) as workers:
             await workers.run(os._exit, 3)
 
     with pytest.raises(AlignmentError, match="a process that compared ids has ended"):
@@ -295,7 +295,7 @@ class Beside(Attack):
 
     def of(self, message: Message) -> Altered | None:
         super().of(message)
-        if not isinstance(message, Transfer) or message.tag != layout.tag(layout.Step.COVERED):
+        if not isinstance(message, Transfer) or message.tag != layout.tag(layout.AlignStep.COVERED):
             return None
         rows = message.rows.copy()
         rows[5] ^= np.uint64(2**64 - 1)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from tests.oracles.tables import random_tables, run
 
-from colonnade.conversations.cascade.answer_order import Waves
+from colonnade.conversations.cascade.answer_order import AnswerOrder
 from colonnade.conversations.cascade.client import Client
 from colonnade.conversations.kernel.kernel import KernelConversation
 from colonnade.conversations.linear.algorithm.pull import PullConversation
@@ -58,7 +58,7 @@ CASES = [
         ("state", "window.state", "delays"),
     ),
     ("tig", {}, Client, ("state",)),
-    ("asyrevel-gau", {}, Waves, ("state",)),
+    ("asyrevel-gau", {}, AnswerOrder, ("state",)),
 ]
 
 

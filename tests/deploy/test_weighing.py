@@ -13,7 +13,7 @@ from tests.deploy.companies import COLUMNS, NAMES, job, lay_out, settled, togeth
 from tests.deploy.joined import join
 
 from colonnade.deploy.daemon.daemon import Daemon
-from colonnade.deploy.daemon.report_facts import party_dossier
+from colonnade.deploy.daemon.report_facts import party_facts
 from colonnade.deploy.models import stored_shares
 from colonnade.deploy.rows.rows import split_rows
 from colonnade.deploy.terms.terms import Terms
@@ -47,7 +47,7 @@ def test_columns_are_weighed_as_on_the_joined_rows(tmp_path: Path, caplog: pytes
         manifest = await daemons["bank"].train(terms)
         for name in ("shop", "telecom"):
             await settled(daemons[name])
-        return manifest, {name: party_dossier(d.settings, "repaid") for name, d in daemons.items()}
+        return manifest, {name: party_facts(d.settings, "repaid") for name, d in daemons.items()}
 
     manifest, dossiers = together(consortium, program)
     files, ids = training_rows(tmp_path, terms)

@@ -25,7 +25,7 @@ from colonnade.deploy.books.journal import Journal, read_journal
 from colonnade.deploy.daemon import commands, control
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.policy.cost_limits import check_limits
-from colonnade.deploy.policy.membership import Asked, Membership
+from colonnade.deploy.policy.membership import ComparisonRequest, Membership
 from colonnade.deploy.settings import Limits, Settings
 from colonnade.deploy.terms.contract import check_terms
 from colonnade.deploy.terms.terms import Scoring, Terms
@@ -45,7 +45,7 @@ from colonnade.messages import (
     encode,
 )
 from colonnade.net.frame import DATA, Header, Routes, pack
-from colonnade.net.stream.mux import Room
+from colonnade.net.stream.mux import MessageLimits
 from colonnade.shares import now
 
 MB = 2**20
@@ -221,7 +221,7 @@ def test_answers_that_a_peer_never_acknowledges_are_not_kept_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Beside the runs, too: the bank asks and asks, reads every answer, and says of none that it has it."""
-    monkeypatch.setattr("colonnade.net.stream.mux.CONTROL_ROOM", Room(MB, MB // 8))
+    monkeypatch.setattr("colonnade.net.stream.mux.CONTROL_ROOM", MessageLimits(MB, MB // 8))
     monkeypatch.setattr("colonnade.net.stream.run_wires.WEIGHED_EVERY", MB // 64)
     caplog.set_level(logging.INFO)
 
@@ -355,10 +355,10 @@ def test_who_asks_for_the_score_of_one_row_may_bring_one_id(tmp_path: Path) -> N
     settings = Settings(name="bank", listen="127.0.0.1:1", peers={}, folder=str(tmp_path))
     guard = Membership(settings, Journal(tmp_path / "journal.jsonl"))
     rosters = {"shop": Roster(10_000, 1, b"", "", "curve")}
-    asyncio.run(guard.admit(Asked("00000010", "score", "customers", proposer="bank"), 1, rosters))
+    asyncio.run(guard.admit(ComparisonRequest("00000010", "score", "customers", proposer="bank"), 1, rosters))
     for asked in (
-        Asked("00000011", "score", "customers", proposer="shop"),
-        Asked("00000012", "train", "customers", proposer="bank"),
+        ComparisonRequest("00000011", "score", "customers", proposer="shop"),
+        ComparisonRequest("00000012", "train", "customers", proposer="bank"),
     ):
         with pytest.raises(Refused, match="ids_ratio = 100 times the 1 of bank"):
             asyncio.run(guard.admit(asked, 1, rosters))
@@ -370,7 +370,7 @@ def test_a_clock_that_is_set_back_makes_no_budget_anew(
     settings = Settings(
         name="shop", listen="127.0.0.1:1", peers={}, folder=str(tmp_path), limits=Limits(comparisons_a_day=1)
     )
-    asked = Asked(run="00000010", purpose="score", entry="customers", proposer="bank")
+    asked = ComparisonRequest(run="00000010", purpose="score", entry="customers", proposer="bank")
     rosters = {"bank": Roster(100, 1, b"", "", "curve")}
 
     def budget() -> Membership:

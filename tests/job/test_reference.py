@@ -37,7 +37,7 @@ TABLES: dict[str, tuple[str, type[Section]]] = {
     **{f"## `[{name}]`": (JOB, kind) for name, kind in SECTIONS.items()},
     "\n`[network.faults]`": (JOB, job.FaultPlan),
     "## `[parties]`": (JOB, terms.Member),
-    "### `[checkpoint]`": (JOB, terms.Lasting),
+    "### `[checkpoint]`": (JOB, terms.CheckpointTerms),
     "\n`[[data.keys]]`": (JOB, Key),
     "## `[data.NAME]`": (PARTY, settings.Entry),
     "## `[models.NAME]`": (PARTY, settings.Code),

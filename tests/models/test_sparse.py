@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from colonnade.models import sparse
 from colonnade.models.linear import descend
-from colonnade.models.sparse import FlatRows, Lasting, SparseRows
+from colonnade.models.sparse import CompiledRows, FlatRows, SparseRows
 
 pytestmark = pytest.mark.skipif(not sparse.COMPILED, reason="no compiler made _rows")
 
@@ -74,7 +74,7 @@ def test_without_a_compiler_scipy_does_the_same(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    lasting = Lasting.made(np.array([0, 1, 2]), np.array([0, 1]), np.array([1.0, 2.0]), 2)
+    lasting = CompiledRows.made(np.array([0, 1, 2]), np.array([0, 1]), np.array([1.0, 2.0]), 2)
     rows = lasting.in_order(np.array([1, 0]))
     with pytest.raises(ValueError, match="do not fit"):
         rows.scores(0, 3, np.ones(2))
@@ -89,4 +89,4 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="no room"):
         lasting.in_order(np.array([0, 1] * 4))
     with pytest.raises(ValueError, match="columns that it does not have"):
-        Lasting.made(np.array([0, 1]), np.array([2]), np.ones(1), 2)
+        CompiledRows.made(np.array([0, 1]), np.array([2]), np.ones(1), 2)

@@ -14,7 +14,7 @@ import colonnade
 from colonnade.arrays import Numbers
 from colonnade.errors import MalformedMessage, ProtocolError
 from colonnade.messages import Announce, AnyMessage, Message
-from colonnade.net.expect import Due, Number, expect, floats, octets, said_by, whole, words
+from colonnade.net.expect import Expected, Number, expect, floats, octets, said_by, whole, words
 
 KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in get_args(AnyMessage)}
 
@@ -63,7 +63,7 @@ def test_no_array_is_received_without_a_word_on_what_it_must_be() -> None:
         (Number(0, 5), 1, None),
     ],
 )
-def test_a_field_is_what_it_must_be(due: Due, good: object, bad: object) -> None:
+def test_a_field_is_what_it_must_be(due: Expected, good: object, bad: object) -> None:
     assert due.wrong(good) == ""
     assert due.wrong(bad) != ""
 

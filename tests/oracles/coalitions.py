@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.secure.hosts import Join, Tree, TreePair
+from colonnade.secure.hosts import Join, SumTree, TreePair
 
 Shape = int | tuple["Shape", "Shape"]
 
@@ -23,7 +23,7 @@ def view(
     seen = [float(x[i]) for i in sorted(coalition) for x in (v, delta)]
     for tree, numbers in zip(pair.trees, (v + delta, delta), strict=True):
 
-        def run(node: int, asker: int, tree: Tree = tree, numbers: NDArray[np.float64] = numbers) -> float:
+        def run(node: int, asker: int, tree: SumTree = tree, numbers: NDArray[np.float64] = numbers) -> float:
             """Work out the sum at a node on behalf of a party, and note it where that party is told."""
             if node < pair.q:
                 host, value = node, float(numbers[node])
@@ -64,7 +64,7 @@ def shapes(leaves: tuple[int, ...]) -> Iterator[Shape]:
                 yield a, b
 
 
-def placements(shape: Shape, q: int, *, anywhere: bool = False) -> Iterator[Tree]:
+def placements(shape: Shape, q: int, *, anywhere: bool = False) -> Iterator[SumTree]:
     """Every choice of hosts: each inner node at the host of one of its two parts, or at any party."""
 
     def grow(shape: Shape, joins: tuple[Join, ...]) -> Iterator[tuple[tuple[Join, ...], int, int]]:
@@ -77,4 +77,4 @@ def placements(shape: Shape, q: int, *, anywhere: bool = False) -> Iterator[Tree
                     yield (*both, Join(host, left, right)), q + len(both), host
 
     for joins, _, _ in grow(shape, ()):
-        yield Tree(joins)
+        yield SumTree(joins)

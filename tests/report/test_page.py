@@ -13,7 +13,7 @@ from tests.browser import browser
 from colonnade.errors import DataError, ShareError
 from colonnade.findings import Finding, read_findings
 from colonnade.job import job_from
-from colonnade.report.facts import Dossier, Part, read_run
+from colonnade.report.facts import Part, ReportFacts, read_run
 from colonnade.report.page import page, write_report
 from colonnade.report.privacy import learnt
 from colonnade.result import Described, Result
@@ -43,7 +43,7 @@ def run() -> tuple[Result, Timeline]:
 
 
 @pytest.fixture(scope="module")
-def whole(run: tuple[Result, Timeline]) -> Dossier:
+def whole(run: tuple[Result, Timeline]) -> ReportFacts:
     """Everything that a report can show, with hostile names wherever somebody else chooses them."""
     rng = np.random.default_rng(0)
     y = np.where(rng.random(500) < 0.3, 1.0, -1.0)
@@ -63,7 +63,7 @@ def whole(run: tuple[Result, Timeline]) -> Dossier:
     result = msgspec.structs.replace(
         run[0], dataset=EVIL, parties=[EVIL, "b"], active=["b"], data=data, cost=cost, converged=False
     )
-    return Dossier(
+    return ReportFacts(
         result,
         scores=TestScores(y, y + rng.normal(size=500), with_probabilities=True),
         parts=(Part(EVIL, "linear", (EVIL, "(intercept)"), np.array([1.5, -0.5]), 2),),
@@ -72,7 +72,7 @@ def whole(run: tuple[Result, Timeline]) -> Dossier:
         findings=(Finding(attack=EVIL, by=EVIL, success=EVIL, guessing=EVIL, note=EVIL),),
         made="2026-01-02",
         command=EVIL,
-        facts=((EVIL, EVIL),),
+        further=((EVIL, EVIL),),
         versions=EVIL,
     )
 
@@ -105,7 +105,7 @@ class Elements(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_hostile_names_stay_text(whole: Dossier) -> None:
+def test_hostile_names_stay_text(whole: ReportFacts) -> None:
     for text in (page(whole), page({EVIL: whole, "b": whole})):
         assert "<script" not in text
         assert "@import" not in text
@@ -113,7 +113,7 @@ def test_hostile_names_stay_text(whole: Dossier) -> None:
         Elements(text)
 
 
-def test_what_an_officer_signs_is_there(whole: Dossier) -> None:
+def test_what_an_officer_signs_is_there(whole: ReportFacts) -> None:
     text = page(whole)
     for words in (
         "ROC curve", "Precision and recall", "Kolmogorov-Smirnov", "Gain", "Calibration", "Lift by tenths",
@@ -133,11 +133,11 @@ def test_several_classes_and_numbers(run: tuple[Result, Timeline]) -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 200).astype(float)
     named = msgspec.structs.replace(run[0], data=Described(task="multiclass", classes=["a", "b", "c"]))
-    text = page(Dossier(named, scores=TestScores(y, rng.normal(size=(200, 3)))))
+    text = page(ReportFacts(named, scores=TestScores(y, rng.normal(size=(200, 3)))))
     assert "Every class against all others" in text
     assert "true class down" in text
     number = msgspec.structs.replace(run[0], data=Described(task="regression"))
-    text = page(Dossier(number, scores=TestScores(y * 1.7, y + rng.normal(size=200))))
+    text = page(ReportFacts(number, scores=TestScores(y * 1.7, y + rng.normal(size=200))))
     for title in ("Predicted and actual", "Errors by prediction", "How large errors are"):
         assert title in text
 
@@ -153,7 +153,7 @@ def test_several_classes_and_numbers(run: tuple[Result, Timeline]) -> None:
     ],
 )
 def test_odd_scores_still_make_a_page(run: tuple[Result, Timeline], scores: TestScores) -> None:
-    text = page(Dossier(run[0], scores=scores))
+    text = page(ReportFacts(run[0], scores=scores))
     Elements(text)
     assert 'd="nan' not in text
     assert "nan," not in text
@@ -202,7 +202,7 @@ document.title = [document.documentElement.scrollWidth, ink.color, ink.backgroun
 
 @pytest.mark.parametrize("width", [500, 1200])
 @pytest.mark.parametrize("dark", [False, True])
-def test_in_a_browser(whole: Dossier, tmp_path: Path, width: int, dark: bool) -> None:
+def test_in_a_browser(whole: ReportFacts, tmp_path: Path, width: int, dark: bool) -> None:
     path = write_report(whole, tmp_path / "report.html")
     path.write_text(path.read_text().replace("</body>", MEASURE + "</body>"))
     with browser() as chromium:
@@ -215,7 +215,7 @@ def test_in_a_browser(whole: Dossier, tmp_path: Path, width: int, dark: bool) ->
     assert figures == drawn != "0"
 
 
-def test_on_paper(whole: Dossier, tmp_path: Path) -> None:
+def test_on_paper(whole: ReportFacts, tmp_path: Path) -> None:
     path = write_report(whole, tmp_path / "report.html")
     with browser() as chromium:
         printed = chromium.pdf(path, tmp_path / "report.pdf").read_bytes()

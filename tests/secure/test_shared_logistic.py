@@ -31,8 +31,8 @@ def shared(z: Floats, bits: int, seed: int = 0) -> tuple[Words, Words]:
 def evaluated(z: Floats, tag: int = 0) -> tuple[Floats, shared_logistic.Phases]:
     """The sum of both parts, as numbers, and the phases that both see."""
     first, second = shared(z, BITS)
-    a, b = (shared_logistic.Holder(streams_of(me), ROLES) for me in "ab")
-    dealt = shared_logistic.Dealer(streams_of("t"), ROLES).deal(tag, len(z), SINES)
+    a, b = (shared_logistic.LogisticHolder(streams_of(me), ROLES) for me in "ab")
+    dealt = shared_logistic.LogisticDealer(streams_of("t"), ROLES).deal(tag, len(z), SINES)
     opened: shared_logistic.Phases = (shared_logistic.phases_of(first, BITS) - a.phases(tag, len(z))) + (
         shared_logistic.phases_of(second, BITS) - b.phases(tag, len(z))
     )
@@ -73,7 +73,7 @@ def test_no_sine_of_the_table_is_near_a_half() -> None:
 
 
 def test_words_are_dealt_once() -> None:
-    dealer = shared_logistic.Dealer(streams_of("t"), ROLES)
+    dealer = shared_logistic.LogisticDealer(streams_of("t"), ROLES)
     dealer.deal(3, 5, SINES)
     with pytest.raises(TagReused):
         dealer.deal(3, 5, SINES)

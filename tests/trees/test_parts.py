@@ -12,7 +12,7 @@ from colonnade.job import Trees
 from colonnade.losses import LOSSES, with_weights
 from colonnade.trees.bins import Cuts
 from colonnade.trees.boosting import Sampling
-from colonnade.trees.frontier import Asked, Frontier
+from colonnade.trees.frontier import Frontier, HistogramRows
 from colonnade.trees.gradients import G_MOST, H_MOST, derivatives, joined, packed, parted, quantised, unpacked
 from colonnade.trees.histogram import Histogrammer
 from colonnade.trees.tree import Forest, Splits, Tree, leaves
@@ -112,7 +112,7 @@ def test_histograms_are_sums_modulo_2_to_the_64(seed: int, rows: int, columns: i
     cuts = Cuts.of(X, 8)
     words = rng.integers(0, 2**64, rows, dtype=np.uint64)
     slot = np.sort(rng.integers(0, slots, rows))
-    asked = Asked(rng.permutation(rows), np.bincount(slot, minlength=slots))
+    asked = HistogramRows(rng.permutation(rows), np.bincount(slot, minlength=slots))
     grid, codes = cuts.grid, cuts.codes(X)
     wanted = np.zeros((slots, grid.total), dtype=np.uint64)
     for j in range(columns):

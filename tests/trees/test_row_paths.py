@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from colonnade.trees import row_paths
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.grow import Level
-from colonnade.trees.row_paths import Ways
+from colonnade.trees.row_paths import RowPaths
 from colonnade.trees.tree import LEAF
 
 
@@ -25,7 +25,7 @@ def test_sums_of_ways_are_those_of_nodes(seed: int, few: int, bins: int) -> None
     mixed = [each.take(order) for each, order in zip(codes, orders, strict=True)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_paths, "FEW", few)  # 1: ways that ended are forgotten on every level
-        found = Ways(mixed, np.array([bins, bins]))
+        found = RowPaths(mixed, np.array([bins, bins]))
         frontier = Frontier(np.ones(rows, dtype=bool))
         for _ in range(10):
             asked = frontier.asked

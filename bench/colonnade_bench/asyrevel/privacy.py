@@ -13,7 +13,7 @@ from typing import Any
 from colonnade.arrays import Floats
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import DIGITS, Probe, Recovery, judge, passive, read_off
-from colonnade.conversations.cascade.row_order import Walk, passes_of
+from colonnade.conversations.cascade.row_order import BatchRows, passes_of
 from colonnade.job import Job, job_from
 from colonnade.run.federate import Finished, Tables, plan_for, run_tables
 from colonnade_bench.common import Bench, Grid, Say
@@ -67,7 +67,7 @@ def probe_run(job: Job, tables: Tables) -> Recovery:
     (plan, _), n = plan_for(job, tables), tables.train[CLIENT].rows
     private = plan.privacy.mechanism != "none"
     vectors = plan.settings.questions.directions + 1
-    probe = Probe(Walk(passes_of(plan, CLIENT, n)), n, vectors, 1 if private else DIGITS)
+    probe = Probe(BatchRows(passes_of(plan, CLIENT, n)), n, vectors, 1 if private else DIGITS)
     transcript = Transcript(CLIENT)
     run_tables(job, replace(tables, models={CLIENT: probe}), tap=transcript.tap)
     return judge(read_off(probe, transcript, plan), _labels(tables))

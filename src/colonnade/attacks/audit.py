@@ -20,7 +20,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows
 from colonnade.attacks import verdict
-from colonnade.attacks.case import Case, Columns, Labels, Unnamed
+from colonnade.attacks.case import Case, ColumnGuess, LabelGuess, UnnamedColumns
 from colonnade.attacks.registry import ATTACKS, Attack
 from colonnade.attacks.transcript import Transcript
 from colonnade.conversations.context import GivenModels
@@ -156,9 +156,9 @@ class Auditor:
     def _judged(self, attack: Attack, case: Case) -> Finding:
         guess = attack.guess(case)
         y = self.truth if case.holds_label and self.task != "multiclass" else None
-        if isinstance(guess, Columns):
+        if isinstance(guess, ColumnGuess):
             return verdict.on_columns(attack, case, guess, self.tables, y)
-        if isinstance(guess, Unnamed):
+        if isinstance(guess, UnnamedColumns):
             return verdict.on_unnamed(attack, case, guess, self.tables, y)
         return verdict.on_labels(attack, case, guess, self.truth, self.task)
 
@@ -181,7 +181,7 @@ class Auditor:
                 if (attack.name, case.party) not in who:
                     continue
                 guess = attack.guess(case)
-                if isinstance(guess, Labels):
+                if isinstance(guess, LabelGuess):
                     yield verdict.on_coins(attack, case, guess, y, coins, privacy.epsilon, delta)
 
     @staticmethod

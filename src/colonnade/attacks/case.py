@@ -44,7 +44,7 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
+class LabelGuess:
     """What an attack takes the labels to be, a number for every row, 0 where it knows nothing.
 
     Of two classes a score: the higher, the more it speaks for the positive one or, without `oriented`, for
@@ -57,7 +57,7 @@ class Labels:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class ColumnGuess:
     """What an attack takes the others' columns to be, [rows, columns] for every party, of some rows.
 
     A single column stands for all columns of a party: it says something of them together.
@@ -68,7 +68,7 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class Unnamed:
+class UnnamedColumns:
     """Columns that an attack has found, [rows, columns], without knowing whose and which they are.
 
     The first `cuts` of them have two values, and the attacker claims that others hold exactly these.
@@ -78,4 +78,4 @@ class Unnamed:
     cuts: int = 0
 
 
-Guess = Labels | Columns | Unnamed
+Guess = LabelGuess | ColumnGuess | UnnamedColumns

@@ -15,18 +15,18 @@ from collections.abc import Callable
 import numpy as np
 
 from colonnade.arrays import Floats, Rows
-from colonnade.attacks.case import Case, Columns
+from colonnade.attacks.case import Case, ColumnGuess
 from colonnade.attacks.theta import rows_of_round
 from colonnade.conversations.linear.algorithm.full import NUMBERS
 from colonnade.messages import Announce, Topic, topic_of
 
 
-def columns_from_rounds(case: Case) -> Columns:
+def columns_from_rounds(case: Case) -> ColumnGuess:
     """Return the guess of a dominator, from the sums of its rounds (`backward`)."""
     return _of_others(case, _last_totals(case, lambda number: rows_of_round(case, number)))
 
 
-def columns_from_pulls(case: Case) -> Columns:
+def columns_from_pulls(case: Case) -> ColumnGuess:
     """Return the guess of a party that pulls for itself: its rounds begin at a place of their own
     (`pull`)."""
     holders, pace = case.plan.label_holders, case.plan.pace
@@ -35,18 +35,18 @@ def columns_from_pulls(case: Case) -> Columns:
     return _of_others(case, _last_totals(case, lambda tag: rows_of_round(case, tag // len(holders), offset)))
 
 
-def columns_from_directions(case: Case) -> Columns:
+def columns_from_directions(case: Case) -> ColumnGuess:
     """Return the guess of the evaluator, which adds up the steps along all directions (`full`)."""
     return _of_others(case, _along_directions(case))
 
 
-def _of_others(case: Case, z: Floats) -> Columns:
+def _of_others(case: Case, z: Floats) -> ColumnGuess:
     """Return the others' joint score of every row whose total this party was told, as a guess of each
     column."""
     rows = np.flatnonzero(~np.isnan(z))
     own = np.asarray(case.own.X @ np.asarray(case.share.weights["w"]))
     rest: Floats = (z - own)[rows][:, None]
-    return Columns(rows, {party: rest for party in case.widths if party != case.party})
+    return ColumnGuess(rows, {party: rest for party in case.widths if party != case.party})
 
 
 def _last_totals(case: Case, rows_of: Callable[[int], Rows]) -> Floats:

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from colonnade.arrays import Floats, Numbers, Rows
-from colonnade.attacks.case import Case, Unnamed
+from colonnade.attacks.case import Case, UnnamedColumns
 from colonnade.attacks.subspace import FAINT, exact
 
 MOST = 10  # columns beyond which it takes too long here
@@ -30,13 +30,13 @@ HEAVY = 2**80  # what a vector pays for each unit that it is not orthogonal
 Vectors = list[list[int]]
 
 
-def columns_from_exact_totals(case: Case) -> Unnamed:
+def columns_from_exact_totals(case: Case) -> UnnamedColumns:
     """Return the shortest vectors of the lattice that measurements span, as columns of all rows."""
     others = sum(width for party, width in case.widths.items() if party != case.party)
     told = [row for words in exact(case) for row in words]
     if others > MOST or len(told) < others:
-        return Unnamed(np.zeros((case.rows, 0)))
-    return Unnamed(short_columns(independent(np.array(told).T)))
+        return UnnamedColumns(np.zeros((case.rows, 0)))
+    return UnnamedColumns(short_columns(independent(np.array(told).T)))
 
 
 def independent(Z: Numbers) -> Numbers:

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from colonnade.arrays import Floats, Rows
-from colonnade.attacks.case import Case, Columns
+from colonnade.attacks.case import Case, ColumnGuess
 from colonnade.conversations.kernel.features import STRETCH
 from colonnade.conversations.kernel.phases import TURN, unpack
 from colonnade.conversations.kernel.settings import KernelSettings
@@ -50,7 +50,7 @@ def guessed_directions(
     }
 
 
-def columns_from_angles(case: Case) -> Columns:
+def columns_from_angles(case: Case) -> ColumnGuess:
     """Return the others' columns, if directions were drawn from the job's seed; else it is a wild guess."""
     plan, names = case.plan, case.plan.parties
     layout = layout_of(plan, case.rows)
@@ -62,7 +62,7 @@ def columns_from_angles(case: Case) -> Columns:
     directions = guessed_directions(plan, layout, _bandwidth(case), owner, widths)
     found = solve(totals, own, np.vstack(list(directions.values())))
     parts = np.split(found, np.cumsum(list(widths.values()))[:-1], axis=1)
-    return Columns(rows, {names[at]: part for at, part in zip(widths, parts, strict=True)})
+    return ColumnGuess(rows, {names[at]: part for at, part in zip(widths, parts, strict=True)})
 
 
 def _angles_heard(case: Case, layout: FeatureLayout, owner: int) -> tuple[Rows, Floats]:

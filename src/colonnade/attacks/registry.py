@@ -22,9 +22,9 @@ from colonnade.attacks import (
     veiled,
     zeroth_order,
 )
-from colonnade.attacks.case import Case, Guess, Labels
+from colonnade.attacks.case import Case, Guess, LabelGuess
 from colonnade.attacks.theta import labels_from_theta
-from colonnade.conversations.cascade.row_order import Walk, passes_of
+from colonnade.conversations.cascade.row_order import BatchRows, passes_of
 from colonnade.losses import LOSSES
 
 
@@ -113,21 +113,21 @@ def _told_values(case: Case) -> bool:
     )
 
 
-def _from_gradients(case: Case) -> Labels:
-    return Labels(split_labels.sides(case.transcript, case.plan, case.rows), oriented=False)
+def _from_gradients(case: Case) -> LabelGuess:
+    return LabelGuess(split_labels.sides(case.transcript, case.plan, case.rows), oriented=False)
 
 
-def _from_values(case: Case) -> Labels:
-    return Labels(zeroth_order.passive(case.transcript, case.plan, case.rows))
+def _from_values(case: Case) -> LabelGuess:
+    return LabelGuess(zeroth_order.passive(case.transcript, case.plan, case.rows))
 
 
-def _from_probes(case: Case) -> Labels:
+def _from_probes(case: Case) -> LabelGuess:
     """Run again as a client that asks about single rows, and read their labels off the replies."""
     plan = case.plan
-    walk = Walk(passes_of(plan, case.party, case.rows))
+    walk = BatchRows(passes_of(plan, case.party, case.rows))
     digits = zeroth_order.DIGITS if plan.privacy.mechanism == "none" else 1
     probe = zeroth_order.Probe(walk, case.rows, plan.settings.questions.directions + 1, digits)
-    return Labels(zeroth_order.read_off(probe, case.again(probe), plan))
+    return LabelGuess(zeroth_order.read_off(probe, case.again(probe), plan))
 
 
 def _sees_nodes(case: Case) -> bool:

@@ -20,7 +20,7 @@ from colonnade.arrays import Numbers, Rows
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import Recovery, judge
 from colonnade.compress.quantize import Quantizer
-from colonnade.conversations.cascade.row_order import Walk, passes_of
+from colonnade.conversations.cascade.row_order import BatchRows, passes_of
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.job.plan import Plan
 from colonnade.messages import Reply
@@ -31,7 +31,7 @@ def gradients_heard(
 ) -> Iterator[tuple[Rows, Numbers]]:
     """The rows of every reply, and dL/dh of each of them; a client knows which rows its batches have."""
     settings, party = plan.settings, transcript.party
-    walk, bits = Walk(passes_of(plan, party, rows)), settings.packing.backward_bits
+    walk, bits = BatchRows(passes_of(plan, party, rows)), settings.packing.backward_bits
     outputs = settings.model.of(party).width
     for _, message in transcript.heard:
         if not isinstance(message, Reply) or not message.values.size:

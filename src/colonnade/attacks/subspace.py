@@ -22,7 +22,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from colonnade.arrays import Floats, Numbers
-from colonnade.attacks.case import Case, Unnamed
+from colonnade.attacks.case import Case, UnnamedColumns
 from colonnade.messages import Topic, topic_of
 
 FAINT = 1e-7  # of the strongest direction: fainter ones are rounding
@@ -32,7 +32,7 @@ TURNS = 60  # of the search for independent directions
 SEED = 7
 
 
-def columns_from_measurements(case: Case) -> Unnamed:
+def columns_from_measurements(case: Case) -> UnnamedColumns:
     """Return what the attack takes the others' columns to be: of two values first, then the independent
     ones."""
     told = measured(case)
@@ -47,7 +47,7 @@ def columns_from_measurements(case: Case) -> Unnamed:
         directions.append(V)
         for cut in yes_or_no(space, V):
             found.setdefault(min(cut.tobytes(), (~cut).tobytes()), cut.astype(np.float64))
-    return Unnamed(np.column_stack([*found.values(), *directions]), cuts=len(found))
+    return UnnamedColumns(np.column_stack([*found.values(), *directions]), cuts=len(found))
 
 
 def measured(case: Case) -> Floats:

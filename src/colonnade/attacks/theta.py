@@ -14,13 +14,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from colonnade.arrays import Floats, Rows
-from colonnade.attacks.case import Case, Labels
+from colonnade.attacks.case import Case, LabelGuess
 from colonnade.conversations.linear.algorithm.backward import own_pace
 from colonnade.conversations.pacing.schedule import Schedule, at_own_pace
 from colonnade.messages import Announce, Backward, Topic, topic_of
 
 
-def labels_from_theta(case: Case) -> Labels:
+def labels_from_theta(case: Case) -> LabelGuess:
     """Return the labels that the first theta of every row gives away."""
     shape = case.plan.objective.shape
     first = np.zeros((case.rows, *shape))
@@ -30,8 +30,8 @@ def labels_from_theta(case: Case) -> Labels:
         first[rows[new]] = theta[new]
         met[rows] = True
     if not shape:
-        return Labels(-first)
-    return Labels(np.where(met, first.argmin(axis=1), -1))
+        return LabelGuess(-first)
+    return LabelGuess(np.where(met, first.argmin(axis=1), -1))
 
 
 def thetas_heard(case: Case) -> Iterator[tuple[Rows, Floats]]:

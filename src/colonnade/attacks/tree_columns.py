@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from colonnade.arrays import Floats, Words
-from colonnade.attacks.case import Case, Columns
+from colonnade.attacks.case import Case, ColumnGuess
 from colonnade.conversations.boost.wire import flags_of, grid_of, level_of, tag_for
 from colonnade.messages import Bins, Divide, Gradients, Histograms, Sides
 from colonnade.trees.bins import Grid
@@ -29,7 +29,7 @@ from colonnade.trees.own_columns import joined_sides
 EQUATIONS = 1000  # at most: a matrix of all rows for each
 
 
-def columns_from_histograms(case: Case) -> Columns:
+def columns_from_histograms(case: Case) -> ColumnGuess:
     """Return the shortest solution of what all histograms say of every row's bins."""
     asked: list[Floats] = []
     told: dict[str, list[Floats]] = {}
@@ -47,7 +47,7 @@ def columns_from_histograms(case: Case) -> Columns:
     for party, rows in told.items():
         right = np.array(rows)[: len(asked)][np.linalg.norm(np.array(asked), axis=1) > 0] / length[:, None]
         found[party] = A.T @ np.linalg.solve(gram, right)
-    return Columns(np.arange(case.rows), found)
+    return ColumnGuess(np.arange(case.rows), found)
 
 
 def _equations(case: Case) -> Iterator[tuple[Floats, dict[str, list[Floats]]]]:

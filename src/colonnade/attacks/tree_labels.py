@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from colonnade.arrays import Floats, Numbers, Rows
-from colonnade.attacks.case import Case, Labels
+from colonnade.attacks.case import Case, LabelGuess
 from colonnade.conversations.boost.wire import flags_of, level_of, tag_for
 from colonnade.messages import Divide, Gradients, Sides
 from colonnade.trees.boosting import Sampling
@@ -27,7 +27,7 @@ from colonnade.trees.own_columns import OwnColumns, joined_sides
 TREES = 20  # that the direction is taken from
 
 
-def labels_from_gradients(case: Case) -> Labels:
+def labels_from_gradients(case: Case) -> LabelGuess:
     """Return the sign of g in every class's first tree, read as if it were sent in clear."""
     plan = case.plan
     classes, sampling = max(plan.objective.classes, 1), _sampling(case)
@@ -40,21 +40,21 @@ def labels_from_gradients(case: Case) -> Labels:
         found[new, tree % classes] = -g[~met[rows, tree % classes]]
         met[new, tree % classes] = True
     if not plan.objective.classes:
-        return Labels(found[:, 0])
-    return Labels(np.where(met.all(axis=1), found.argmax(axis=1), -1))
+        return LabelGuess(found[:, 0])
+    return LabelGuess(np.where(met.all(axis=1), found.argmax(axis=1), -1))
 
 
-def labels_from_nodes(case: Case) -> Labels:
+def labels_from_nodes(case: Case) -> LabelGuess:
     """Return the place of every row along the direction in which the rows' nodes differ most."""
     ways = nodes_seen(case)[:TREES]
     if not ways:
-        return Labels(np.zeros(case.rows), oriented=False)
+        return LabelGuess(np.zeros(case.rows), oriented=False)
     member = np.concatenate([_one_hot(way) for way in ways], axis=1)
     member -= member.mean(axis=0)
     # of rows by rows it would be a large matrix; of nodes by nodes it is small
     line = np.linalg.eigh(member.T @ member)[1][:, -1]
     along: Floats = member @ line
-    return Labels(along, oriented=False)
+    return LabelGuess(along, oriented=False)
 
 
 def with_known_labels(ways: list[Numbers], known: Rows, y: Floats) -> Floats:

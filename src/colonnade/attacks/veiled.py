@@ -15,12 +15,12 @@ from itertools import pairwise
 import numpy as np
 
 from colonnade.arrays import Floats, Numbers, Rows
-from colonnade.attacks.case import Case, Columns, Labels
+from colonnade.attacks.case import Case, ColumnGuess, LabelGuess
 from colonnade.attacks.theta import rows_of_round
 from colonnade.messages import Topic, Veil, topic_of
 
 
-def labels_from_veils(case: Case) -> Labels:
+def labels_from_veils(case: Case) -> LabelGuess:
     """Return the labels that words about every row would give away: those of the first pass, or their
     changes.
 
@@ -43,22 +43,22 @@ def labels_from_veils(case: Case) -> Labels:
     heard = np.flatnonzero(met)
     changes = [later - earlier for earlier, later in pairwise(passes)]
     small = [each for each in changes if np.median(np.abs(each[heard])) < 2.0**60]
-    return Labels(small[0] if small else passes[0], oriented=False)
+    return LabelGuess(small[0] if small else passes[0], oriented=False)
 
 
-def labels_from_weights(case: Case) -> Labels:
+def labels_from_weights(case: Case) -> LabelGuess:
     """Return what the party's own part of the model, which it is given in the end, says of its own rows."""
-    return Labels(np.asarray(case.own.X @ np.asarray(case.share.weights["w"])))
+    return LabelGuess(np.asarray(case.own.X @ np.asarray(case.share.weights["w"])))
 
 
-def columns_from_blind_rounds(case: Case) -> Columns:
+def columns_from_blind_rounds(case: Case) -> ColumnGuess:
     """Return the others' joint score of every row, as a guess of each of their columns."""
     totals = (total for tag, total in case.transcript.totals if topic_of(tag) == Topic.BLIND)
     z = np.full(case.rows, np.nan)
     for rows, values in _of_rounds(case, totals):
         z[rows] = values
     rows = np.flatnonzero(~np.isnan(z))
-    return Columns(rows, {party: z[rows][:, None] for party in case.widths if party != case.party})
+    return ColumnGuess(rows, {party: z[rows][:, None] for party in case.widths if party != case.party})
 
 
 def _of_rounds(case: Case, words: Iterable[Numbers]) -> Iterator[tuple[Rows, Floats]]:

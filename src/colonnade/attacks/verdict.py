@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from colonnade.arrays import Floats, Numbers
-from colonnade.attacks.case import Case, Columns, Labels, Unnamed
+from colonnade.attacks.case import Case, ColumnGuess, LabelGuess, UnnamedColumns
 from colonnade.attacks.confidence import Interval, of_auc, of_correlation, of_part
 from colonnade.attacks.epsilon import epsilon_at_least
 from colonnade.attacks.registry import Attack
@@ -26,7 +26,7 @@ LEAST = 40  # rows below which nothing is said
 ALIKE = 0.9  # the correlation from which a column counts as found
 
 
-def on_labels(attack: Attack, case: Case, guess: Labels, y: Floats, task: Task) -> Finding:
+def on_labels(attack: Attack, case: Case, guess: LabelGuess, y: Floats, task: Task) -> Finding:
     """Return how many labels an attack got right."""
     scores = guess.scores
     heard = scores >= 0 if task == "multiclass" else scores != 0
@@ -54,7 +54,7 @@ def on_labels(attack: Attack, case: Case, guess: Labels, y: Floats, task: Task) 
 
 
 def on_columns(
-    attack: Attack, case: Case, guess: Columns, tables: Mapping[str, Table], y: Floats | None
+    attack: Attack, case: Case, guess: ColumnGuess, tables: Mapping[str, Table], y: Floats | None
 ) -> Finding:
     """Return how well an attack knows the column of others that it knows best."""
     if len(guess.rows) < LEAST:
@@ -83,7 +83,7 @@ def on_columns(
 
 
 def on_unnamed(
-    attack: Attack, case: Case, guess: Unnamed, tables: Mapping[str, Table], y: Floats | None
+    attack: Attack, case: Case, guess: UnnamedColumns, tables: Mapping[str, Table], y: Floats | None
 ) -> Finding:
     """Return how many of the others' columns an attack has found that does not know their names."""
     if not guess.columns.shape[1]:
@@ -115,7 +115,7 @@ def exposure(found: Floats, truth: Floats) -> Floats:
     return alike
 
 
-def yes_no_found(guess: Unnamed, truth: Floats) -> tuple[Numbers, int]:
+def yes_no_found(guess: UnnamedColumns, truth: Floats) -> tuple[Numbers, int]:
     """Return which of the true columns of two values were claimed exactly, and how many claims there were."""
     claims = {_side(cut > 0) for cut in guess.columns[:, : guess.cuts].T}
     of_two = [column for column in truth.T if len(np.unique(column)) == 2]
@@ -134,7 +134,7 @@ def _varying(table: Table) -> Floats:
 
 
 def on_coins(
-    attack: Attack, case: Case, guess: Labels, y: Floats, coins: Numbers, promised: float, delta: float
+    attack: Attack, case: Case, guess: LabelGuess, y: Floats, coins: Numbers, promised: float, delta: float
 ) -> Finding:
     """Return the least epsilon that fits how many labels an attack got right of those that were drawn by
     coin."""

@@ -28,7 +28,7 @@ from scipy.sparse.linalg import lsqr
 
 from colonnade.arrays import Matrix, Numbers, Rows
 from colonnade.attacks.transcript import Transcript
-from colonnade.conversations.cascade.row_order import Walk, passes_of
+from colonnade.conversations.cascade.row_order import BatchRows, passes_of
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.job.plan import Plan
 from colonnade.messages import Reply, Upload
@@ -66,7 +66,7 @@ class Recovery:
 
 def exchanges(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) -> Iterator[Exchange]:
     """The client's questions, each with its answer; a client knows which rows its batches have."""
-    walk = Walk(passes_of(plan, transcript.party, rows))
+    walk = BatchRows(passes_of(plan, transcript.party, rows))
     replies = {m.tag: m.values for _, m in transcript.heard if isinstance(m, Reply)}
     for _, message in transcript.said:
         if isinstance(message, Upload) and replies.get(message.tag, np.zeros(0)).size:
@@ -103,7 +103,7 @@ def passive(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) -> N
 class Probe:
     """A client's model, without parameters, that asks about a few rows in every direction."""
 
-    walk: Walk
+    walk: BatchRows
     rows: int
     vectors: int  # how many outputs a question has
     digits: int = DIGITS  # rows asked about in one direction; one alone is best against noise

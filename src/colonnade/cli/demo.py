@@ -54,7 +54,7 @@ def demo(out: Path, as_json: bool) -> None:
         with followed(quiet=as_json) as tell:
             done = run_demo(out, tell)
         store(out, done.run.result, plot=True)
-        write_report(done.dossier, out / "report.html")
+        write_report(done.facts, out / "report.html")
     if as_json:
         print_json(_plain(done))
         return

@@ -10,7 +10,7 @@ import click
 from colonnade.cli.machine import JSON, print_json
 
 if TYPE_CHECKING:
-    from colonnade.report.facts import Dossier
+    from colonnade.report.facts import ReportFacts
 
 
 @click.command()
@@ -53,9 +53,9 @@ def report(runs: tuple[str, ...], out: Path | None, settings: Path | None, as_js
         click.echo(f"written: {written}")
 
 
-def _of_party(settings: Path, model: str) -> Dossier:
+def _of_party(settings: Path, model: str) -> ReportFacts:
     """Return what this party has to report of a model."""
-    from colonnade.deploy.daemon.report_facts import party_dossier
+    from colonnade.deploy.daemon.report_facts import party_facts
     from colonnade.deploy.settings import read_settings
 
-    return party_dossier(read_settings(settings), model)
+    return party_facts(read_settings(settings), model)

@@ -17,7 +17,7 @@ import numpy as np
 from colonnade.arrays import Floats, Numbers
 from colonnade.errors import ProtocolError
 from colonnade.messages import Announce
-from colonnade.net.expect import NOTHING, PACKED, Due, expect
+from colonnade.net.expect import NOTHING, PACKED, Expected, expect
 from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
 
@@ -108,7 +108,7 @@ async def tell(net: Network, values: Floats, tags: Sequence[int]) -> None:
         await net.broadcast(Announce(tag, piece))
 
 
-async def hear(net: Network, sender: str, tags: Sequence[int], due: Due) -> Numbers:
+async def hear(net: Network, sender: str, tags: Sequence[int], due: Expected) -> Numbers:
     """Return what a peer tells everybody, and what it must be; a message that is full is followed by
     another."""
     heard: list[Numbers] = []

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Numbers, Rows
-from colonnade.data.prepare.bins import Bins
+from colonnade.data.prepare.bins import ColumnBins
 from colonnade.data.prepare.woe import Counts, Weighed, join_bins, woe_of
 from colonnade.errors import DataError, SumError
 from colonnade.job import Woe
@@ -43,7 +43,7 @@ CHUNK = 2048  # rows a message
 class Binned:
     """A party's columns in bins: the bins of each, and the bin of every row."""
 
-    bins: Sequence[Bins]
+    bins: Sequence[ColumnBins]
     codes: Sequence[Rows]
 
     @property
@@ -169,13 +169,13 @@ def _whole(values: Numbers, due: int, peer: str) -> list[int]:
     return [int(value) for value in values]
 
 
-def _counted(bins: Bins, codes: Rows, bad: NDArray[np.bool_]) -> Counts:
+def _counted(bins: ColumnBins, codes: Rows, bad: NDArray[np.bool_]) -> Counts:
     """Return the counts of an own column, for which nothing needs to be sealed."""
     rows, bads = (np.bincount(each, minlength=bins.count).tolist() for each in (codes, codes[bad]))
     return Counts(bins.ordered, not bins.numeric, tuple(rows), tuple(bads))
 
 
-def _weighed(bins: Bins, counts: Counts, terms: Woe) -> Weighed:
+def _weighed(bins: ColumnBins, counts: Counts, terms: Woe) -> Weighed:
     group = join_bins(counts, terms)
     woe, iv = woe_of(counts.joined(group))
     return Weighed(bins, group, woe, iv)
@@ -201,7 +201,7 @@ def _check_bins(me: str, own: Binned, terms: Woe) -> None:
         raise DataError(f"{me}: a bin has {fewest} rows, woe.least asks for {terms.least}")
 
 
-def _understood(evidence: Evidence, bins: Sequence[Bins], sender: str) -> list[Weighed]:
+def _understood(evidence: Evidence, bins: Sequence[ColumnBins], sender: str) -> list[Weighed]:
     """Return the party's columns with what the label holder told; SumError if it does not fit them."""
     total = sum(each.count for each in bins)
     group, woe, iv = evidence.group, evidence.woe, evidence.iv

@@ -24,7 +24,7 @@ from colonnade.run.run_shares import KeptModel
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class LinearBlock:
     """One party's share of a linear model: how its columns become numbers, and the weight of each number."""
 
     party: str
@@ -80,7 +80,7 @@ class Additive(Protocol):
 class LinearModel:
     """All shares of a linear model with one score per row."""
 
-    blocks: dict[str, Block]
+    blocks: dict[str, LinearBlock]
     loss: str = USUAL["binary"]
     classes: tuple[str, str] = ("-1", "1")  # the label of goods, and that of bads
 
@@ -95,7 +95,7 @@ class LinearModel:
                     f"{party}: a {share.manifest.kind} share with {share.arrays.keys() and 'other'} arrays; "
                     "points, reasons, p-values and exports are of linear models with one score per row"
                 )
-            blocks[party] = Block(party, share.preparation, np.asarray(weights, dtype=np.float64))
+            blocks[party] = LinearBlock(party, share.preparation, np.asarray(weights, dtype=np.float64))
         labels = model.labels
         if labels.task != "binary":
             return LinearModel(blocks, model.plan.objective.loss)

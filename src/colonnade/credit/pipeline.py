@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from colonnade.credit.export import as_logistic
-from colonnade.credit.linear import Block, LinearModel
+from colonnade.credit.linear import LinearBlock, LinearModel
 from colonnade.data.prepare.categories import MISSING, OTHER
 from colonnade.data.prepare.prepare import Preparation
 from colonnade.data.read.recognise import number_of
@@ -45,7 +45,7 @@ def to_pipeline(model: LinearModel) -> Pipeline:
     return Pipeline([("prepare", prepare), ("model", as_logistic(model, np.array(weights)))])
 
 
-def _check(block: Block) -> None:
+def _check(block: LinearBlock) -> None:
     """Refuse what scikit-learn's own steps cannot say."""
     made = block.preparation
     numbers = [c for c, names in made.categories.items() if any(map(_is_number, names))]
@@ -62,7 +62,7 @@ def _check(block: Block) -> None:
         )
 
 
-def _steps(block: Block) -> list[tuple[Step, list[float]]]:
+def _steps(block: LinearBlock) -> list[tuple[Step, list[float]]]:
     """Return the steps of one party's columns, each with the weights of what it puts out.
 
     A step is learnt from rows that are made up so that it learns what the preparation has learnt.

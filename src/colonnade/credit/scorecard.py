@@ -17,8 +17,8 @@ from math import inf, isfinite, log
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.credit.linear import Block, LinearModel
-from colonnade.data.prepare.bins import Bins
+from colonnade.credit.linear import LinearBlock, LinearModel
+from colonnade.data.prepare.bins import ColumnBins
 from colonnade.data.prepare.woe import Weighed
 from colonnade.data.table import Column, RawTable
 from colonnade.errors import DataError
@@ -49,7 +49,7 @@ class Scaling:
 
 
 @dataclass(frozen=True)
-class Line:
+class ScorecardRow:
     """One bin of one column: what it is, its WOE, and its points."""
 
     party: str
@@ -65,7 +65,7 @@ class Scorecard:
 
     scaling: Scaling
     base: float
-    lines: list[Line]
+    lines: list[ScorecardRow]
 
     @staticmethod
     def of(model: LinearModel, scaling: Scaling | None = None) -> Scorecard:
@@ -73,7 +73,7 @@ class Scorecard:
         model.require_logistic("a scorecard")
         scaling = scaling or Scaling()
         base = float(scaling.points(np.array([model.intercept]))[0])
-        lines: list[Line] = []
+        lines: list[ScorecardRow] = []
         for block in model.blocks.values():
             if block.preparation.columns and not block.preparation.woe:
                 raise DataError(
@@ -95,26 +95,26 @@ class Scorecard:
         return total
 
 
-def points_of(block: Block, scaling: Scaling | None = None) -> list[Line]:
+def points_of(block: LinearBlock, scaling: Scaling | None = None) -> list[ScorecardRow]:
     """Return the points of one party's own bins, from its own share; none where its columns are not
     weighed."""
     scaling = scaling or Scaling()
     return [line for weighed in block.preparation.woe for line in _lines(block, weighed, scaling)]
 
 
-def _lines(block: Block, weighed: Weighed, scaling: Scaling) -> list[Line]:
+def _lines(block: LinearBlock, weighed: Weighed, scaling: Scaling) -> list[ScorecardRow]:
     """Return the points of every bin of a column: the party's own, from its own share."""
     place = block.preparation.columns.index(weighed.bins.column)
     effect = block.parts(_examples(block, weighed))[:, place]
     points = -scaling.factor * effect
     points = np.round(points) + 0.0 if scaling.rounded else points
     return [
-        Line(block.party, weighed.bins.column, name, woe, float(value))
+        ScorecardRow(block.party, weighed.bins.column, name, woe, float(value))
         for name, woe, value in zip(weighed.names(), weighed.woe, points.tolist(), strict=True)
     ]
 
 
-def _examples(block: Block, weighed: Weighed) -> RawTable:
+def _examples(block: LinearBlock, weighed: Weighed) -> RawTable:
     """Return a table with a row for every joined bin of one column; the other columns are the same in all
     rows."""
     values: list[Column] = []
@@ -126,7 +126,7 @@ def _examples(block: Block, weighed: Weighed) -> RawTable:
     return RawTable(block.party, names, tuple(values))
 
 
-def _values(bins: Bins, codes: list[int]) -> Column:
+def _values(bins: ColumnBins, codes: list[int]) -> Column:
     """Return a value of each of these bins."""
     if bins.numeric:
         special = {code: value for value, code in bins.special}

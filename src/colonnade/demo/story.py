@@ -16,7 +16,7 @@ from colonnade.data.table import RawTable, Table
 from colonnade.demo.daemons import Tell, ask, daemons, wait_connected
 from colonnade.demo.departments import HOLDER, MEASURES, lay_out
 from colonnade.deploy.daemon import commands
-from colonnade.deploy.daemon.report_facts import party_dossier
+from colonnade.deploy.daemon.report_facts import party_facts
 from colonnade.deploy.models import stored_shares
 from colonnade.deploy.programs.training import RunCost
 from colonnade.deploy.rows.rows import load_rows, split_rows
@@ -28,7 +28,7 @@ from colonnade.errors import DataError
 from colonnade.job import Job
 from colonnade.losses import LOSSES, USUAL
 from colonnade.regularizers import REGULARIZERS, Penalty
-from colonnade.report.facts import Dossier
+from colonnade.report.facts import ReportFacts
 from colonnade.result import Result
 from colonnade.run.federate import Finished, Tables, compare, plan_for
 from colonnade.run.gather_result import Source, result_of
@@ -40,7 +40,7 @@ class Demo:
     """A finished demonstration: the run, each department's part in it, and how the clinic does alone."""
 
     run: Finished
-    dossier: Dossier
+    facts: ReportFacts
     columns: dict[str, int]
     held: dict[str, int]
     common: int
@@ -84,12 +84,10 @@ def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str,
     trained = {party: cost.train for party, cost in costs.items()}
     pooled = compare(Launch(plan, data))
     result = result_of(Source("breast cancer, four departments"), plan, trained, pooled)
-    dossier = _put_together(
-        result, {party: party_dossier(each, terms.name) for party, each in settings.items()}
-    )
+    facts = _put_together(result, {party: party_facts(each, terms.name) for party, each in settings.items()})
     return Demo(
-        run=Finished(job, plan, dossier.result, trained),
-        dossier=dossier,
+        run=Finished(job, plan, facts.result, trained),
+        facts=facts,
         columns={party: len(share.manifest.columns) for party, share in stored.items()},
         held=held,
         common=stored[HOLDER].manifest.rows["common"],
@@ -99,7 +97,7 @@ def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str,
     )
 
 
-def _put_together(result: Result, own: dict[str, Dossier]) -> Dossier:
+def _put_together(result: Result, own: dict[str, ReportFacts]) -> ReportFacts:
     """Return what a report of the whole run needs, from what every department could report by itself."""
     holder = own[HOLDER]
     data = msgspec.structs.replace(
@@ -111,7 +109,7 @@ def _put_together(result: Result, own: dict[str, Dossier]) -> Dossier:
         holder,
         result=msgspec.structs.replace(result, data=data, converged=holder.result.converged),
         parts=tuple(part for each in own.values() for part in each.parts),
-        facts=tuple(fact for fact in holder.facts if all(fact in each.facts for each in own.values())),
+        further=tuple(fact for fact in holder.further if all(fact in each.further for each in own.values())),
         seen_by=None,
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from colonnade.engines.remote import Holder, Shards, Verb
+from colonnade.engines.remote import ShardHolder, Shards, Verb
 from colonnade.errors import EngineError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Ranks:
-    """A `Crew` of spawned ranks."""
+    """A `WorkerGroup` of spawned ranks."""
 
     def __init__(self, workers: int) -> None:
         self._comm = _spawned(workers)
@@ -63,7 +63,7 @@ def main() -> None:
     """Answer the party that spawned this rank until it ends."""
     from mpi4py import MPI
 
-    parent, holder = MPI.Comm.Get_parent(), Holder()
+    parent, holder = MPI.Comm.Get_parent(), ShardHolder()
     while (asked := parent.recv(source=0)) is not None:
         verb, arguments = asked
         work: Any = getattr(holder, verb)

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Floats, Matrix, Numbers, Rows, Words
-from colonnade.engines.shared import Place, Shelf
+from colonnade.engines.shared import Place, SharedArrays
 from colonnade.engines.tasks import Gather, Gradient, Scores, Sums, Task, shards_of
 from colonnade.engines.worker import DONE, LENGTH
 from colonnade.errors import EngineError
@@ -35,7 +35,7 @@ class Processes:
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._shelf = Shelf()
+        self._arrays = SharedArrays()
         self._crew: list[subprocess.Popen[bytes]] = []
         self._encoder = msgspec.msgpack.Encoder()
         self._sources: dict[int, tuple[Numbers, Place]] = {}
@@ -47,10 +47,10 @@ class Processes:
         source = self._source(X)
         if order is None:
             return SharedRows(self, source, X)
-        out, rows = self._shelf.make((len(order), X.shape[1]), X.dtype)
+        out, rows = self._arrays.make((len(order), X.shape[1]), X.dtype)
         where = self.buffer("order", order)
         self.share(list(shards_of(0, len(order))), lambda shards: Gather(source, where, out, shards))
-        return SharedRows(self, out, rows, self._shelf.drop)
+        return SharedRows(self, out, rows, self._arrays.drop)
 
     def sums(self, codes: Codes, starts: Places, rows: Rows, slot: Places, words: Words, bins: int) -> Words:
         parts = min(self.workers, len(rows) * len(codes) // WORTHWHILE)
@@ -58,7 +58,7 @@ class Processes:
             return add_columns(codes, starts, rows, slot, words, bins)
         given: dict[str, Numbers] = {"starts": starts, "rows": rows, "slots": slot, "words": words}
         places = {name: self.buffer(name, values) for name, values in given.items()}
-        out, found = self.room("sums", (parts, bins), np.uint64)
+        out, found = self.allocate("sums", (parts, bins), np.uint64)
         source = self._source(codes)
         self.share(range(parts), lambda mine: Sums(source, **places, out=out, shards=mine))
         total: Words = found.sum(axis=0, dtype=np.uint64)  # exact, in any order
@@ -66,17 +66,19 @@ class Processes:
 
     def buffer(self, name: str, values: Numbers) -> Place:
         """Return where workers read these values until the next of this name."""
-        place, room = self.room(name, values.shape, values.dtype)
-        room[...] = values
+        place, array = self.allocate(name, values.shape, values.dtype)
+        array[...] = values
         return place
 
-    def room(self, name: str, shape: tuple[int, ...], dtype: object = np.float64) -> tuple[Place, Numbers]:
+    def allocate(
+        self, name: str, shape: tuple[int, ...], dtype: object = np.float64
+    ) -> tuple[Place, Numbers]:
         """Shared memory of this shape for a purpose: the same as before, where that fits."""
         known = self._buffers.get(name)
         if known is None or known[0].shape != shape or known[0].dtype != np.dtype(dtype).str:  # type: ignore[call-overload]
             if known is not None:
-                self._shelf.drop(known[0])
-            known = self._buffers[name] = self._shelf.make(shape, dtype)
+                self._arrays.drop(known[0])
+            known = self._buffers[name] = self._arrays.make(shape, dtype)
         return known
 
     def share(self, shards: Sequence[int], task: Callable[[list[int]], Task]) -> None:
@@ -95,15 +97,15 @@ class Processes:
         for worker in self._crew:
             worker.wait()
         self._crew.clear()
-        self._shelf.close()
+        self._arrays.close()
 
     def _source(self, X: Numbers) -> Place:
         """Return where columns lie that are computed on; those used last stay shared."""
         known = self._sources.get(id(X))
         if known is None:
-            known = self._sources[id(X)] = (X, self._shelf.put(X))
+            known = self._sources[id(X)] = (X, self._arrays.put(X))
             if len(self._sources) > SOURCES:
-                self._shelf.drop(self._sources.pop(next(iter(self._sources)))[1])
+                self._arrays.drop(self._sources.pop(next(iter(self._sources)))[1])
         return known[1]
 
     def _start(self) -> None:
@@ -152,7 +154,7 @@ class SharedRows:
         if len(shards) < 2:
             return self._here.scores(start, end, w)
         weights = self._engine.buffer("weights", w)
-        out, scores = self._engine.room("scores", (end - start, *w.shape[1:]))
+        out, scores = self._engine.allocate("scores", (end - start, *w.shape[1:]))
         self._engine.share(shards, lambda mine: Scores(self._place, weights, out, start, end, mine))
         return np.array(scores)
 
@@ -162,7 +164,7 @@ class SharedRows:
             return self._here.gradient(start, end, theta)
         given, base = self._engine.buffer("theta", theta), shards[0]
         shape = (len(shards), self._shape[1], *theta.shape[1:])
-        out, parts = self._engine.room("gradients", shape)
+        out, parts = self._engine.allocate("gradients", shape)
         self._engine.share(shards, lambda mine: Gradient(self._place, given, out, start, end, mine))
         total = np.array(parts[0])
         for shard in shards[1:]:  # in their order, as one process adds them

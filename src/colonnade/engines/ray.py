@@ -12,20 +12,20 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from colonnade.engines.remote import Holder, Shards, Verb
+from colonnade.engines.remote import ShardHolder, Shards, Verb
 from colonnade.errors import EngineError
 
 PLACED_S = 120.0  # how long a busy cluster may take to find a place for every actor
 
 
 class Actors:
-    """A `Crew` of actors."""
+    """A `WorkerGroup` of actors."""
 
     def __init__(self, workers: int) -> None:
         there = os.environ.get("RAY_ADDRESS")
         self._ray = _started(there, workers)
         environment = {"env_vars": {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}}
-        actor = self._ray.remote(num_cpus=1 if there else 0, runtime_env=environment)(Holder)
+        actor = self._ray.remote(num_cpus=1 if there else 0, runtime_env=environment)(ShardHolder)
         self._actors = [actor.remote() for _ in range(workers)]
         self.size = workers
         try:

@@ -2,7 +2,7 @@
 
 Shards are dealt out in turn. A range of rows is asked of those who hold its shards: weights, or their part of
 theta, go out, scores or a gradient for each shard come back, and the party adds gradients in the order of the
-shards. How messages travel is a `Crew`'s business: MPI's, or Ray's.
+shards. How messages travel is a `WorkerGroup`'s business: MPI's, or Ray's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Verb = Literal["hold", "forget", "scores", "gradient"]
 AT_ONCE = 64  # shards that are sent to a worker together
 
 
-class Holder:
+class ShardHolder:
     """What a worker does: it holds shards of rows, by the number of the table that they are of."""
 
     def __init__(self) -> None:
@@ -57,8 +57,8 @@ class Holder:
         return found
 
 
-class Crew(Protocol):
-    """Workers, each a `Holder`, and how to speak to them."""
+class WorkerGroup(Protocol):
+    """Workers, each a `ShardHolder`, and how to speak to them."""
 
     @property
     def size(self) -> int:
@@ -75,44 +75,44 @@ class Crew(Protocol):
 
 
 class Remote:
-    """The engine of a crew."""
+    """The engine of a group of workers."""
 
-    def __init__(self, crew: Crew) -> None:
-        self.crew = crew
+    def __init__(self, workers: WorkerGroup) -> None:
+        self.workers = workers
         self._numbers = itertools.count()
 
     def rows(self, X: Matrix, order: Rows | None = None) -> RowKernels:
         if not isinstance(X, np.ndarray) or len(shards_of(0, len(X) if order is None else len(order))) < 2:
             return rows_of(X, order)
-        return RemoteRows(self.crew, next(self._numbers), X, order)
+        return RemoteRows(self.workers, next(self._numbers), X, order)
 
     def sums(self, codes: Codes, starts: Places, rows: Rows, slot: Places, words: Words, bins: int) -> Words:
         # here: sending words and places takes as long as adding them
         return add_columns(codes, starts, rows, slot, words, bins)
 
     def close(self) -> None:
-        self.crew.close()
+        self.workers.close()
 
 
 class RemoteRows:
     """`RowKernels` of rows that workers hold; what is one shard is computed here."""
 
-    def __init__(self, crew: Crew, table: int, X: Floats, order: Rows | None) -> None:
-        self._crew, self._table, self._X, self._order = crew, table, X, order
+    def __init__(self, workers: WorkerGroup, table: int, X: Floats, order: Rows | None) -> None:
+        self._workers, self._table, self._X, self._order = workers, table, X, order
         shards = shards_of(0, len(X) if order is None else len(order))
-        for first in range(0, len(shards), AT_ONCE * crew.size):
-            parts = self._dealt(shards[first : first + AT_ONCE * crew.size])
+        for first in range(0, len(shards), AT_ONCE * workers.size):
+            parts = self._dealt(shards[first : first + AT_ONCE * workers.size])
             held = {
                 worker: {s: self._rows(s * SHARD, (s + 1) * SHARD) for s in mine} for worker, mine in parts
             }
-            crew.ask("hold", {worker: (table, part) for worker, part in held.items()})
+            workers.ask("hold", {worker: (table, part) for worker, part in held.items()})
 
     def scores(self, start: int, end: int, w: Floats) -> Floats:
         shards = shards_of(start, end)
         if len(shards) < 2:
             return DenseRows(self._rows(start, end)).scores(0, end - start, w)
         asked = {worker: (self._table, start, end, w) for worker, _ in self._dealt(shards)}
-        found = self._crew.ask("scores", asked)
+        found = self._workers.ask("scores", asked)
         return np.concatenate([found[shard] for shard in shards])
 
     def gradient(self, start: int, end: int, theta: Floats) -> Floats:
@@ -124,7 +124,7 @@ class RemoteRows:
             ends = {shard: bounds(shard, start, end) for shard in mine}
             part = {shard: theta[first - start : last - start] for shard, (first, last) in ends.items()}
             asked[worker] = (self._table, start, end, part)
-        found = self._crew.ask("gradient", asked)
+        found = self._workers.ask("gradient", asked)
         total: Floats = found[shards[0]].copy()
         for shard in shards[1:]:  # in their order, as one process adds them
             total += found[shard]
@@ -140,10 +140,10 @@ class RemoteRows:
     def _dealt(self, shards: Sequence[int]) -> list[tuple[int, list[int]]]:
         """Return the workers that hold some of these shards, and which."""
         parts = [
-            (worker, [s for s in shards if s % self._crew.size == worker])
-            for worker in range(self._crew.size)
+            (worker, [s for s in shards if s % self._workers.size == worker])
+            for worker in range(self._workers.size)
         ]
         return [(worker, mine) for worker, mine in parts if mine]
 
     def __del__(self) -> None:
-        self._crew.ask("forget", dict.fromkeys(range(self._crew.size), (self._table,)))
+        self._workers.ask("forget", dict.fromkeys(range(self._workers.size), (self._table,)))

@@ -38,7 +38,7 @@ class Place(msgspec.Struct, frozen=True):
         return np.memmap(self.path, dtype=self.dtype, mode=mode, offset=self.offset, shape=self.shape)
 
 
-class Shelf:
+class SharedArrays:
     """The shared arrays of one engine."""
 
     def __init__(self) -> None:

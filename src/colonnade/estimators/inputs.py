@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from colonnade.arrays import Floats
 from colonnade.data.prepare.weights import check_exposure, check_weights
-from colonnade.data.read.frames import Columns, columns_of, is_frame
+from colonnade.data.read.frames import FrameColumns, columns_of, is_frame
 from colonnade.data.split.assign import label_holders
 from colonnade.data.split.parties import Parties, dealer, dealt
 from colonnade.data.split.split import Split
@@ -27,7 +27,7 @@ Holders = Mapping[str, Sequence[str | int]]
 
 def checked_columns(
     estimator: BaseEstimator, X: Any, *, reset: bool, dates: dict[str, str] | None = None
-) -> Columns:
+) -> FrameColumns:
     """Return the columns of X; `reset` remembers how many there are and their names, else they are compared.
 
     `dates` are the columns of dates in training.
@@ -56,7 +56,7 @@ def checked_columns(
 
 
 def deal(
-    found: Columns, parties: int | None, columns: Holders | None, active: int | Sequence[str], seed: int
+    found: FrameColumns, parties: int | None, columns: Holders | None, active: int | Sequence[str], seed: int
 ) -> Parties:
     """Return every party's columns: as `columns` says, or so many each by chance; none of them has labels
     yet."""

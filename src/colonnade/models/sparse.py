@@ -43,7 +43,7 @@ class SparseRows:
         self._indices = X.indices
         self._data = X.data
         self._width = int(X.shape[1])
-        self._lasting: Lasting | None = None
+        self._lasting: CompiledRows | None = None
 
     def in_order(self, order: Rows) -> SparseRows | FlatRows:
         """Return the rows in the given order. All of them are asked for again in others; a part of them is
@@ -51,7 +51,7 @@ class SparseRows:
         if not COMPILED or len(order) < len(self._indptr) - 1 or self._data.dtype != np.float64:
             return self._gathered(order)
         if self._lasting is None:
-            self._lasting = Lasting.made(self._indptr, self._indices, self._data, self._width)
+            self._lasting = CompiledRows.made(self._indptr, self._indices, self._data, self._width)
         return self._lasting.in_order(order)
 
     def _gathered(self, order: Rows) -> SparseRows:
@@ -106,7 +106,7 @@ class SparseRows:
 
 
 @dataclass(frozen=True)
-class Lasting:
+class CompiledRows:
     """All rows of a party as `_rows.c` reads them: where each begins, and column and value of every number.
 
     The last two have `ROOM` at their end. Where all values are one, as in columns that say yes or no, there
@@ -121,7 +121,7 @@ class Lasting:
     @classmethod
     def made(
         cls, indptr: NDArray[np.integer], indices: NDArray[np.integer], data: Floats, width: int
-    ) -> Lasting:
+    ) -> CompiledRows:
         """Return the rows of a CSR matrix."""
         count = int(indptr[-1])
         used = indices[:count]

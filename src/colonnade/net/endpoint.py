@@ -29,7 +29,7 @@ from colonnade.job import Broadcast
 from colonnade.messages import Abort, Alive, Bye, Message, Relay
 from colonnade.net import relay
 from colonnade.net.delivery import Delivery
-from colonnade.net.expect import Due
+from colonnade.net.expect import Expected
 from colonnade.net.frame import Routes
 from colonnade.net.mailbox import WAITING_LIMIT, Handler, Mailbox
 from colonnade.net.meter import Meter
@@ -184,10 +184,10 @@ class Endpoint:
     # -- in -----------------------------------------------------------------------------------------
     # these hand over the mailbox's own coroutines: one more around each would cost time for nothing
 
-    def recv(self, kind: type[M], sender: str, tag: int = -1, /, **due: Due) -> Coroutine[None, None, M]:
+    def recv(self, kind: type[M], sender: str, tag: int = -1, /, **due: Expected) -> Coroutine[None, None, M]:
         return self._mailbox.recv(kind, sender, tag, due)
 
-    def gather(self, kind: type[M], tag: int = -1, /, **due: Due) -> Coroutine[None, None, dict[str, M]]:
+    def gather(self, kind: type[M], tag: int = -1, /, **due: Expected) -> Coroutine[None, None, dict[str, M]]:
         return self._mailbox.gather(kind, tag, due)
 
     def drain(self, kind: type[M], *, patient: bool = False) -> Coroutine[None, None, list[tuple[str, M]]]:

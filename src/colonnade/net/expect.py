@@ -35,7 +35,7 @@ _ANY = (-math.inf, math.inf)
 _FLOAT, _WORD = np.dtype(np.float64), np.dtype(np.uint64)
 
 
-class Due(Protocol):
+class Expected(Protocol):
     """What one field of a message must be."""
 
     def wrong(self, value: object) -> str:
@@ -150,7 +150,7 @@ NOTHING = Array(_FLOAT, (0,))
 """An array without entries: a message that says something by being sent."""
 
 
-def expect(sender: str, message: Message, due: Mapping[str, Due]) -> None:
+def expect(sender: str, message: Message, due: Mapping[str, Expected]) -> None:
     """Raise ProtocolError, which names the sender, unless every field named in `due` is what it must be."""
     for field, each in due.items():
         if wrong := each.wrong(getattr(message, field)):

@@ -13,7 +13,7 @@ from typing import cast
 
 from colonnade.errors import ColonnadeError, MalformedMessage, OversizedMessage, UnknownParty
 from colonnade.messages import Message
-from colonnade.net.expect import Due, expect
+from colonnade.net.expect import Expected, expect
 from colonnade.net.network import M
 from colonnade.net.waiting import Waits
 
@@ -25,7 +25,7 @@ OVERHEAD = 512
 
 Handler = Callable[[str, Message], None]
 
-NO_DUE: Mapping[str, Due] = MappingProxyType({})
+NO_DUE: Mapping[str, Expected] = MappingProxyType({})
 
 
 class Mailbox:
@@ -113,7 +113,7 @@ class Mailbox:
         """Count no more what waited under a key, now that all of it is read."""
         self._waiting -= self._sizes.pop(key, 0)
 
-    async def recv(self, kind: type[M], sender: str, tag: int, due: Mapping[str, Due] = NO_DUE) -> M:
+    async def recv(self, kind: type[M], sender: str, tag: int, due: Mapping[str, Expected] = NO_DUE) -> M:
         """Return the message of this kind and tag from one peer, with fields as they are `due`."""
         if sender not in self._peers:
             raise UnknownParty(f"{sender!r} is not a peer of {self._me} in this run")
@@ -129,7 +129,7 @@ class Mailbox:
         expect(sender, message, due)
         return cast(M, message)
 
-    async def gather(self, kind: type[M], tag: int, due: Mapping[str, Due] = NO_DUE) -> dict[str, M]:
+    async def gather(self, kind: type[M], tag: int, due: Mapping[str, Expected] = NO_DUE) -> dict[str, M]:
         """Return one message of this kind and tag from every peer, with fields as they are `due`."""
         key = (kind, tag)
         found = self._tagged.get(key)

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from colonnade.errors import ColonnadeError
 from colonnade.messages import Message
-from colonnade.net.expect import Due
+from colonnade.net.expect import Expected
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
@@ -80,12 +80,12 @@ class Network(Protocol):
         which peers pass it on (`net.relay`)."""
         ...
 
-    async def recv(self, kind: type[M], sender: str, tag: int = -1, /, **due: Due) -> M:
+    async def recv(self, kind: type[M], sender: str, tag: int = -1, /, **due: Expected) -> M:
         """Return the message of this kind and tag from one peer; `due` says what its fields must be
         (`expect`)."""
         ...
 
-    async def gather(self, kind: type[M], tag: int = -1, /, **due: Due) -> dict[str, M]:
+    async def gather(self, kind: type[M], tag: int = -1, /, **due: Expected) -> dict[str, M]:
         """Return one message of this kind and tag from every peer; `due` says what its fields must be."""
         ...
 

@@ -117,7 +117,7 @@ async def recorded(recorder: Recorder | None, work: Coroutine[Any, Any, T]) -> T
         loop.set_task_factory(_recorded_task)
     before = _recorder.set(recorder)
     try:
-        return await _Steps(work, recorder)
+        return await _RecordedSteps(work, recorder)
     finally:
         _recorder.reset(before)  # what the same task does later is no part of it
 
@@ -130,7 +130,7 @@ def _recorded_task(
     """Return a task of the loop; if it belongs to a party that is recorded, its steps are noted."""
     recorder = _recorder.get()
     if recorder is not None and asyncio.iscoroutine(coroutine):
-        coroutine = _awaited(_Steps(coroutine, recorder))
+        coroutine = _awaited(_RecordedSteps(coroutine, recorder))
     return asyncio.Task(coroutine, loop=loop, **options)
 
 
@@ -138,7 +138,7 @@ async def _awaited(work: Awaitable[T]) -> T:
     return await work
 
 
-class _Steps(Awaitable[T]):
+class _RecordedSteps(Awaitable[T]):
     """Awaits a coroutine, and tells a recorder of every step from one wait to the next."""
 
     def __init__(self, work: Coroutine[Any, Any, T], recorder: Recorder) -> None:

@@ -9,7 +9,7 @@ Neither needs a gradient of anybody's model. `gradient` (TIG): the client sends 
 answers with the derivative of the loss by each of them, and the client propagates it back. `deltas`
 (VFL-CZOFO, `optim.deltas`) lies between: the client propagates back what the server estimated from values.
 
-Each kind is two small objects: `Asking` at the client and `Answering` at the server.
+Each kind is two small objects: `ReplyClient` at the client and `ReplyServer` at the server.
 
 What each side learns: the server sees every output in clear; a client learns its own derivatives dL/dc,
 from `gradient` directly and from `values` by division, and with them the labels (docs/algorithms/
@@ -59,7 +59,7 @@ class Query:
     seed: Seed = ()
 
 
-class Asking(Protocol):
+class ReplyClient(Protocol):
     """The client's half."""
 
     @property
@@ -80,7 +80,7 @@ class Asking(Protocol):
         ...
 
 
-class Answering(Protocol):
+class ReplyServer(Protocol):
     """The server's half."""
 
     def answer(self, C: Numbers, own: slice, outputs: Numbers, y: Numbers, seed: Seed = ()) -> Numbers:

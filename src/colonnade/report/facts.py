@@ -21,8 +21,8 @@ import numpy as np
 
 from colonnade import shares, test_scores
 from colonnade.arrays import Floats
-from colonnade.credit.linear import Block
-from colonnade.credit.scorecard import Line, points_of
+from colonnade.credit.linear import LinearBlock
+from colonnade.credit.scorecard import ScorecardRow, points_of
 from colonnade.data.prepare.prepare import Preparation
 from colonnade.findings import FILE as AUDIT
 from colonnade.findings import Finding, read_findings
@@ -48,12 +48,12 @@ class Part:
     weights: Floats | None  # a row for every column; a column for every class where there are several
     parameters: int
     constant: frozenset[str] = frozenset()  # columns that never varied: nothing was learnt of them
-    points: tuple[Line, ...] = ()  # of every bin, where columns are weighed and scores are log odds
+    points: tuple[ScorecardRow, ...] = ()  # of every bin, where columns are weighed and scores are log odds
     gains: Floats | None = None  # of trees: the part of all gain that every column has, where it is known
 
 
 @dataclass(frozen=True, eq=False)
-class Dossier:
+class ReportFacts:
     """What a report is made from. `seen_by` is the party whose report it is; None: one machine held all."""
 
     result: Result
@@ -65,7 +65,7 @@ class Dossier:
     made: str = ""
     seen_by: str | None = None
     command: str = ""
-    facts: tuple[tuple[str, str], ...] = ()  # more of the run that only its folder knows
+    further: tuple[tuple[str, str], ...] = ()  # more of the run that only its folder knows
     versions: str = ""
 
     @property
@@ -75,7 +75,7 @@ class Dossier:
         return LOSSES.get(named) if isinstance(named, str) else None
 
 
-def read_run(folder: Path) -> Dossier:
+def read_run(folder: Path) -> ReportFacts:
     """Return what the folder of a run holds; DataError if it has no result or a file in it is damaged."""
     path = folder / RESULT
     result = read_result(path)
@@ -85,7 +85,7 @@ def read_run(folder: Path) -> Dossier:
     folders = [each for each in sorted((folder / MODELS).glob("*")) if each.is_dir()]
     again = folder.with_name(f"{folder.name}-again")
     when = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    return Dossier(
+    return ReportFacts(
         result,
         scores=scores,
         parts=_with_gains(folders, [read_part(each, log_odds=log_odds) for each in folders], result.parties),
@@ -107,9 +107,9 @@ def read_part(folder: Path, *, log_odds: bool = False) -> Part:
     preparation = Preparation.from_dict(manifest.preparation)
     columns, w = preparation.outputs, arrays.get("w")
     linear = manifest.kind == "linear" and w is not None and len(w) == len(columns)
-    points: list[Line] = []
+    points: list[ScorecardRow] = []
     if w is not None and w.ndim == 1 and linear and log_odds:
-        points = points_of(Block(manifest.party, preparation, np.asarray(w, dtype=np.float64)))
+        points = points_of(LinearBlock(manifest.party, preparation, np.asarray(w, dtype=np.float64)))
     return Part(
         party=manifest.party,
         kind=manifest.kind,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from colonnade.report import summary
-from colonnade.report.facts import Dossier
+from colonnade.report.facts import ReportFacts
 from colonnade.report.html import Html, beside, bullets, joined, notes, section, table, tag
 from colonnade.result import Result
 
@@ -19,11 +19,11 @@ TASKS = {
 KEY = ("test_auc", "test_accuracy", "r2", "rmse", "test_loss", "train_loss")
 
 
-def opening(dossier: Dossier) -> Html:
+def opening(facts: ReportFacts) -> Html:
     """Return who trained what, in one sentence and a few figures."""
-    result = dossier.result
-    made = f" · {dossier.made}" if dossier.made else ""
-    at = "" if dossier.seen_by is None else f" · as {dossier.seen_by} sees it"
+    result = facts.result
+    made = f" · {facts.made}" if facts.made else ""
+    at = "" if facts.seen_by is None else f" · as {facts.seen_by} sees it"
     unfinished = [notes([UNFINISHED])] if result.converged is False else []
     return joined(
         tag("p", f"Model report{made}{at}", class_="eyebrow"),
@@ -61,11 +61,11 @@ def _key_figures(result: Result) -> Html:
     return tag("dl", *boxes, class_="key-figures")
 
 
-def run_section(dossier: Dossier) -> Html:
+def run_section(facts: ReportFacts) -> Html:
     """Return the run in plain facts."""
-    result = dossier.result
+    result = facts.result
     ended = {True: "yes", False: "no", None: "not asked for: the run had a number of epochs or a target"}
-    facts = [
+    rows = [
         ("algorithm", result.algorithm),
         ("data", result.dataset),
         ("parties", ", ".join(result.parties)),
@@ -74,11 +74,11 @@ def run_section(dossier: Dossier) -> Html:
         ("converged", ended[result.converged]),
         ("epochs, rounds", f"{result.cost.epochs:,}, {result.cost.rounds:,}"),
         ("seed", str(result.seed)),
-        ("version", dossier.versions or f"Colonnade {result.version}"),
-        *([("date", dossier.made)] if dossier.made else []),
-        *dossier.facts,
+        ("version", facts.versions or f"Colonnade {result.version}"),
+        *([("date", facts.made)] if facts.made else []),
+        *facts.further,
     ]
-    return section("The run", table("What was trained, by whom and how", (), facts), id_="run")
+    return section("The run", table("What was trained, by whom and how", (), rows), id_="run")
 
 
 def data_section(result: Result) -> Html:

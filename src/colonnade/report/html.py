@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-EMPTY = {"rect", "line", "path", "circle", "col", "meta"}
+EMPTY = frozenset({"br", "circle", "col", "input", "line", "link", "meta", "path", "rect"})
 
 
 class Html(str):
@@ -15,27 +15,34 @@ class Html(str):
 
 
 def safe(text: str) -> Html:
-    """Any text as markup that shows exactly this text."""
+    """Return any text as markup that shows exactly this text."""
     return text if isinstance(text, Html) else Html(escape(text))
 
 
 def joined(*parts: str) -> Html:
-    """Parts one after another; whatever is no markup yet is escaped."""
+    """Return parts one after another; those that are no markup yet are escaped."""
     return Html("".join(safe(part) for part in parts))
 
 
-def tag(name: str, *inside: str, **attributes: str | float | None) -> Html:
-    """Return an element. `class_` stands for `class`, `stroke_width` for `stroke-width`; None leaves one out.
+def tag(name: str, /, *inside: str, **attributes: str | float | bool | None) -> Html:
+    """Return an element. `class_` stands for `class`, `stroke_width` for `stroke-width`.
 
-    >>> tag("p", "a < b", tag("b", "bold"), class_="note")
-    '<p class="note">a &lt; b<b>bold</b></p>'
+    An attribute that is None or False is left out, one that is True has no value.
+
+    >>> tag("p", "a < b", tag("b", "bold"), class_="note", title='"quoted"', hidden=True)
+    '<p class="note" title="&quot;quoted&quot;" hidden>a &lt; b<b>bold</b></p>'
     """
     words = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
+        f" {_spelt(key)}" if value is True else f' {_spelt(key)}="{escape(str(value))}"'
         for key, value in attributes.items()
-        if value is not None
+        if value is not None and value is not False
     )
     return Html(f"<{name}{words}/>" if name in EMPTY else f"<{name}{words}>{joined(*inside)}</{name}>")
+
+
+def _spelt(key: str) -> str:
+    """Return the name of an attribute as HTML has it."""
+    return key.rstrip("_").replace("_", "-")
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, class_: str = "") -> Html:
@@ -54,7 +61,7 @@ def _cell(cell: str, name: str) -> Html:
 
 
 def beside(*parts: str) -> Html:
-    """Tables and short sections next to each other, as far as there is room."""
+    """Return tables and short sections next to each other, as far as there is room."""
     return tag("div", *parts, class_="row")
 
 
@@ -64,7 +71,7 @@ def section(title: str, *inside: str, level: int = 2, id_: str | None = None) ->
 
 
 def notes(sentences: Iterable[str], class_: str = "note") -> Html:
-    """Sentences that must not be overlooked."""
+    """Return sentences that must not be overlooked, a paragraph each."""
     return joined(*(tag("p", sentence, class_=class_) for sentence in sentences))
 
 

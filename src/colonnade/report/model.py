@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.credit.scorecard import Line, Scaling
+from colonnade.credit.scorecard import Scaling, ScorecardRow
 from colonnade.data.table import INTERCEPT
 from colonnade.report.facts import Part
 from colonnade.report.html import Html, beside, joined, section, table, tag
@@ -83,7 +83,7 @@ def _importances(part: Part, gains: Floats) -> Html:
     return joined(*shown)
 
 
-def _points(lines: Sequence[Line]) -> Html:
+def _points(lines: Sequence[ScorecardRow]) -> Html:
     """Return the scorecard of a party's own columns; a column is named once."""
     rows, before = [], ""
     for each in lines:

@@ -10,7 +10,7 @@ from pathlib import Path
 from colonnade.disk import drafted
 from colonnade.errors import DataError
 from colonnade.report import summary
-from colonnade.report.facts import Dossier
+from colonnade.report.facts import ReportFacts
 from colonnade.report.figures import loss_figure, save
 from colonnade.report.gantt import timeline_section
 from colonnade.report.header import data_section, opening, run_section, signature
@@ -22,7 +22,7 @@ from colonnade.report.svg import side_by_side
 from colonnade.report.training import loss_section, traffic
 from colonnade.result import Result
 
-Run = Result | Dossier
+Run = Result | ReportFacts
 
 
 def write_report(runs: Run | Mapping[str, Run], path: Path) -> Path:
@@ -34,7 +34,7 @@ def write_report(runs: Run | Mapping[str, Run], path: Path) -> Path:
             return path
         case ".svg":
             named = runs if isinstance(runs, Mapping) else {"": runs}
-            results = {name: _dossier(run).result for name, run in named.items()}
+            results = {name: _facts(run).result for name, run in named.items()}
             return save(loss_figure(results if isinstance(runs, Mapping) else results[""]), path)
         case other:
             raise DataError(f"{path}: cannot write {other or 'a file without an ending'}; use .html or .svg")
@@ -43,17 +43,17 @@ def write_report(runs: Run | Mapping[str, Run], path: Path) -> Path:
 def page(runs: Run | Mapping[str, Run]) -> str:
     """Return the page's text: a run, or several side by side and then one by one."""
     if isinstance(runs, Mapping):
-        dossiers = {name: _dossier(run) for name, run in runs.items()}
+        all_facts = {name: _facts(run) for name, run in runs.items()}
         title = f"{len(runs)} runs"
         each = [
-            tag("article", tag("p", name, class_="eyebrow"), _about(one)) for name, one in dossiers.items()
+            tag("article", tag("p", name, class_="eyebrow"), _about(one)) for name, one in all_facts.items()
         ]
-        body = joined(tag("article", _side_by_side(title, dossiers)), *each)
+        body = joined(tag("article", _side_by_side(title, all_facts)), *each)
     else:
-        dossiers = {"": _dossier(runs)}
-        title = summary.headline(dossiers[""].result)
-        body = tag("article", _about(dossiers[""], contents=True))
-    versions = ", ".join(sorted({one.result.version for one in dossiers.values()}))
+        all_facts = {"": _facts(runs)}
+        title = summary.headline(all_facts[""].result)
+        body = tag("article", _about(all_facts[""], contents=True))
+    versions = ", ".join(sorted({one.result.version for one in all_facts.values()}))
     foot = tag("footer", f"Written by Colonnade {versions}. This page loads nothing and runs nothing.")
     head = joined(
         Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
@@ -69,11 +69,11 @@ def _style() -> str:
     return files("colonnade.report").joinpath("style.css").read_text(encoding="utf-8")
 
 
-def _dossier(run: Run) -> Dossier:
-    return Dossier(run) if isinstance(run, Result) else run
+def _facts(run: Run) -> ReportFacts:
+    return ReportFacts(run) if isinstance(run, Result) else run
 
 
-def _about(one: Dossier, *, contents: bool = False) -> Html:
+def _about(one: ReportFacts, *, contents: bool = False) -> Html:
     """Return the part of the page about one run, from its data to the place to sign."""
     shown = {name: part for name, part in _sections(one).items() if part is not None}
     links = tag(
@@ -84,7 +84,7 @@ def _about(one: Dossier, *, contents: bool = False) -> Html:
     return joined(opening(one), *([links] if contents else []), *shown.values())
 
 
-def _sections(one: Dossier) -> dict[str, Html | None]:
+def _sections(one: ReportFacts) -> dict[str, Html | None]:
     """Return all sections by name; None where the run has nothing to say."""
     result, timeline = one.result, one.timeline
     model = model_section(one.parts, result.data, one.seen_by) if one.parts else None
@@ -103,7 +103,7 @@ def _sections(one: Dossier) -> dict[str, Html | None]:
     }
 
 
-def _quality(one: Dossier) -> list[Html]:
+def _quality(one: ReportFacts) -> list[Html]:
     """Metrics and curves, or why there are none."""
     result, found = one.result, []
     if result.metrics:
@@ -120,12 +120,12 @@ def _quality(one: Dossier) -> list[Html]:
     return found
 
 
-def _job(one: Dossier) -> Html:
+def _job(one: ReportFacts) -> Html:
     again = [tag("p", "To run it again: ", tag("code", one.command))] if one.command else []
     return section("The job", *again, tag("pre", one.job), id_="job")
 
 
-def _side_by_side(title: str, runs: Mapping[str, Dossier]) -> Html:
+def _side_by_side(title: str, runs: Mapping[str, ReportFacts]) -> Html:
     """Return all runs in one table, and their curves over each other."""
     rows = [
         (name, one.result.algorithm, one.result.dataset, *summary.overview(one.result))

@@ -73,7 +73,7 @@ class SealingKey:
 
     def read(self, sums: Sealed, most: Sequence[int]) -> list[int]:
         """Return the sums, each of which is a count from 0 to its entry in `most`; SumError if one is not."""
-        steps = _Steps(min(BABY_STEPS, max(most, default=0)))
+        steps = _SmallLogarithms(min(BABY_STEPS, max(most, default=0)))
         with _sum_errors():
             points = _points(sums)
             masks = times(points[::2], _bytes(-self.secret))
@@ -131,7 +131,7 @@ def parse(sealed: Sealed) -> Any:
         return read(_points(sealed))
 
 
-class _Steps:
+class _SmallLogarithms:
     """Small logarithms: a table of jG for j up to `size`, and steps of that size."""
 
     def __init__(self, size: int) -> None:

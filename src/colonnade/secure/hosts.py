@@ -41,7 +41,7 @@ class Hop(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tree:
+class SumTree:
     """A tree of sums: node l < q is party l's own number, node q + k the k-th join, the last the total."""
 
     joins: tuple[Join, ...]
@@ -72,7 +72,7 @@ class TreePair:
 
     q: int
     root: int
-    trees: tuple[Tree, Tree]
+    trees: tuple[SumTree, SumTree]
 
     @cached_property
     def hops(self) -> tuple[Hop, ...]:
@@ -123,8 +123,8 @@ class _GrowingTree:
             nodes = [(self.join(host, left, right), host) for (left, host), (right, _) in pairs] + odd
         return nodes[0][0]
 
-    def finished(self) -> Tree:
-        return Tree(tuple(self._joins))
+    def finished(self) -> SumTree:
+        return SumTree(tuple(self._joins))
 
 
 @lru_cache(maxsize=1024)

@@ -49,7 +49,7 @@ def phases_of(words: Words, bits: int) -> Phases:
     return (words >> np.uint64(bits - UNIT_BITS)).astype(np.uint16)
 
 
-class Holder:
+class LogisticHolder:
     """A, the asker, or B, the owner of nothing: one of the two that share z."""
 
     def __init__(self, streams: PairStreams, roles: Roles) -> None:
@@ -68,7 +68,7 @@ class Holder:
         return self._wave.once(tag, count * WORDS).reshape(count, WORDS)
 
 
-class Dealer:
+class LogisticDealer:
     """T: it knows the random phases, and sees nothing."""
 
     def __init__(self, streams: PairStreams, roles: Roles) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
 from colonnade.arrays import Floats, Matrix
-from colonnade.trees.mapped_arrays import room
+from colonnade.trees.mapped_arrays import empty_array
 
 MOST_BINS = 255  # one more, that of gaps, is a byte still
 SAMPLE = 200_000  # rows that quantiles are taken from
@@ -105,7 +105,7 @@ class Cuts:
     def codes(self, X: Matrix) -> Codes:
         """Return the bin of every value, [columns, rows]: a column lies in one piece."""
         columns = _Columns(X)
-        found: Codes = room((len(self.edges), int(X.shape[0])), np.uint8)
+        found: Codes = empty_array((len(self.edges), int(X.shape[0])), np.uint8)
         for j, edges in enumerate(self.edges):
             values = columns[j]
             # a gap is beyond every edge: where the column has a bin for gaps, it comes next

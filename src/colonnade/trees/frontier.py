@@ -33,7 +33,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class HistogramRows:
     """The rows whose words are to be summed, slot after slot, and how many rows each slot has."""
 
     rows: Rows
@@ -70,10 +70,10 @@ class Frontier:
         return len(self.counts)
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> HistogramRows:
         """The rows whose words are to be summed; put together for who sums row by row."""
         rows = np.concatenate([self.rows[:0], *self._parts])
-        return Asked(rows if self._all else rows[self.sampled[rows]], self.summed)
+        return HistogramRows(rows if self._all else rows[self.sampled[rows]], self.summed)
 
     def parts(self, values: NDArray[S], nodes: Flags) -> Iterator[tuple[int, NDArray[S]]]:
         """Return the number of each of these nodes, and its part of the values of all open nodes' rows."""

@@ -17,12 +17,12 @@ from colonnade.job import Trees
 from colonnade.trees.bins import Counts, Flags, Grid
 from colonnade.trees.frontier import Frontier, parts_of
 from colonnade.trees.gradients import Units
-from colonnade.trees.splits import Best, Bounds, Judge
+from colonnade.trees.splits import Best, Bounds, SplitScorer
 from colonnade.trees.tree import LEAF, NODE, Tree
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class TreeColumns:
     """The columns that a tree may use, in the order of parties: whose they are, and which of its own."""
 
     grid: Grid
@@ -31,12 +31,12 @@ class Columns:
     bins: list[int]  # how many every party has
 
     @staticmethod
-    def of(grids: Sequence[Grid], chosen: Sequence[Counts]) -> Columns:
+    def of(grids: Sequence[Grid], chosen: Sequence[Counts]) -> TreeColumns:
         """From every party's bins, and the columns of each that take part."""
         party = [np.full(len(columns), number, dtype=np.int64) for number, columns in enumerate(chosen)]
         taken = [grid.take(columns) for grid, columns in zip(grids, chosen, strict=True)]
         bins = [grid.total for grid in taken]
-        return Columns(Grid.joined(taken), np.concatenate(party), np.concatenate(chosen), bins)
+        return TreeColumns(Grid.joined(taken), np.concatenate(party), np.concatenate(chosen), bins)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +104,11 @@ class _Nodes:
 class Growth:
     """One tree while it grows."""
 
-    def __init__(self, rules: Trees, columns: Columns, words: Words, units: Units, sampled: Flags) -> None:
+    def __init__(
+        self, rules: Trees, columns: TreeColumns, words: Words, units: Units, sampled: Flags
+    ) -> None:
         self.rules, self.columns = rules, columns
-        self.judge = Judge(rules, units)
+        self.scorer = SplitScorer(rules, units)
         self.frontier = Frontier(sampled)
         self.histograms = np.zeros((0, columns.grid.total), dtype=np.uint64)
         self.totals: Words = np.array([words[sampled].sum(dtype=np.uint64)], dtype=np.uint64)
@@ -130,7 +132,7 @@ class Growth:
         usable = np.ones(grid.columns, dtype=bool)
         if self.allowed is not None:
             usable = self.columns.party == self.allowed
-        best = self.judge.best(self.histograms, self.totals, grid, usable, self._bounds)
+        best = self.scorer.best(self.histograms, self.totals, grid, usable, self._bounds)
         split = self._chosen(best)
         column = grid.column[best.bin[split]]
         self.depth += 1
@@ -192,7 +194,7 @@ class Growth:
         if self._bounds is None:
             return None
         low, high = (np.tile(bound[where], 2) for bound in self._bounds)
-        middle = np.tile(self.judge.weight(sums, (low, high)).reshape(2, -1).mean(axis=0), 2)
+        middle = np.tile(self.scorer.weight(sums, (low, high)).reshape(2, -1).mean(axis=0), 2)
         upper = np.concatenate([-rises, rises])  # the right child has the higher scores where they rise
         return np.where(upper > 0, middle, low), np.where(upper < 0, middle, high)
 
@@ -201,13 +203,13 @@ class Growth:
         full = self.rules.max_leaves and self.leaves >= self.rules.max_leaves
         if self.depth >= self.rules.max_depth or full:
             return np.zeros(len(sums), dtype=bool)
-        heavy: Flags = self.judge.cover(sums) >= 2 * self.rules.min_child_weight
+        heavy: Flags = self.scorer.cover(sums) >= 2 * self.rules.min_child_weight
         return heavy
 
     def _added(self, sums: Words, bounds: Bounds | None) -> list[int]:
         """Add nodes with these sums."""
-        values = self.rules.learning_rate * self.judge.weight(sums, bounds)
-        return self._nodes.add(values, self.judge.cover(sums))
+        values = self.rules.learning_rate * self.scorer.weight(sums, bounds)
+        return self._nodes.add(values, self.scorer.cover(sums))
 
 
 def _spread(where: Flags, values: Counts, rest: int) -> Counts:

@@ -17,7 +17,7 @@ from scipy.sparse import _sparsetools
 
 from colonnade.arrays import Rows, Words
 from colonnade.trees.bins import Codes, Counts, Grid
-from colonnade.trees.frontier import Asked
+from colonnade.trees.frontier import HistogramRows
 
 Places = NDArray[np.int32]
 Adder = Callable[[Codes, Places, Rows, Places, Words, int], Words]
@@ -38,7 +38,7 @@ class Histogrammer:
             return self
         return Histogrammer(self.codes[columns], self.grid.take(columns), self.adder)
 
-    def sums(self, words: Words, asked: Asked) -> Words:
+    def sums(self, words: Words, asked: HistogramRows) -> Words:
         """Return the sums of words, one for every row, for every slot and bin, [slots, bins]."""
         total, starts = self.grid.total, self.grid.start.astype(np.int32)
         slot = np.repeat(np.arange(asked.slots, dtype=np.int32) * np.int32(total), asked.counts)

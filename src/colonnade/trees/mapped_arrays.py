@@ -18,7 +18,7 @@ LARGE = 2**26
 S = TypeVar("S", bound=np.generic)
 
 
-def room(shape: tuple[int, ...], kind: type[S]) -> NDArray[S]:
+def empty_array(shape: tuple[int, ...], kind: type[S]) -> NDArray[S]:
     """Return an array to be written, in memory or in a file."""
     if int(np.prod(shape)) * np.dtype(kind).itemsize < LARGE:
         return np.empty(shape, dtype=kind)

@@ -22,7 +22,7 @@ PIECE = 2**15  # rows that are added up at once, as what is made of their keys s
 FEW = 2**15  # sums that a processor has at hand: with more, ways that ended are forgotten
 
 
-class Ways:
+class RowPaths:
     """The rows of some columns, each in its own order: `codes` are their bins, `bins` how many there are."""
 
     def __init__(self, codes: Sequence[Numbers], bins: Counts) -> None:

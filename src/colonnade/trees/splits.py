@@ -40,7 +40,7 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Judge:
+class SplitScorer:
     """Scores splits: by the job's rules, in the units of the words of one tree."""
 
     rules: Trees

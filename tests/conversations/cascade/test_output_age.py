@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from colonnade.conversations.cascade.answer_order import Waves
+from colonnade.conversations.cascade.answer_order import AnswerOrder
 from colonnade.conversations.cascade.output_age import delay_bound
 from colonnade.messages import Upload
 
@@ -41,7 +41,10 @@ async def answered(
 ) -> dict[str, list[int]]:
     """How many answers were given before each answer of every client; the first client is the server's."""
     inbox: Any = Arrivals(clients, ahead, rng)
-    waves, found = Waves(clients[0], inbox, clients, 1, silence, ANSWERS), defaultdict[str, list[int]](list)
+    waves, found = (
+        AnswerOrder(clients[0], inbox, clients, 1, silence, ANSWERS),
+        defaultdict[str, list[int]](list),
+    )
     async for ((client, _),) in waves:
         found[client].append(waves.state.answered)
         waves.state.answered += 1

@@ -11,7 +11,7 @@ import pytest
 from tests.deploy.companies import job, lay_out, settled, together
 
 from colonnade.deploy.daemon.daemon import Daemon
-from colonnade.deploy.daemon.report_facts import party_dossier
+from colonnade.deploy.daemon.report_facts import party_facts
 from colonnade.deploy.settings import read_settings
 from colonnade.errors import ShareError
 from colonnade.metrics import auc
@@ -30,7 +30,7 @@ def test_a_party_that_wants_it_sees_its_own_timeline_and_nobody_elses(tmp_path: 
 
     together(consortium, program)
     bank, shop, telecoms = (
-        party_dossier(read_settings(tmp_path / name / "party.toml"), "repaid")
+        party_facts(read_settings(tmp_path / name / "party.toml"), "repaid")
         for name in ("bank", "shop", "telecom")
     )
     assert shop.timeline is None
@@ -59,7 +59,7 @@ def test_every_party_has_a_report_of_its_own(tmp_path: Path, caplog: pytest.LogC
 
     together(consortium, program)
     bank, shop = (
-        party_dossier(read_settings(tmp_path / name / "party.toml"), "repaid") for name in ("bank", "shop")
+        party_facts(read_settings(tmp_path / name / "party.toml"), "repaid") for name in ("bank", "shop")
     )
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", bank.made)
     assert "Loss against traffic" in page(bank)
@@ -92,6 +92,6 @@ def test_every_party_has_a_report_of_its_own(tmp_path: Path, caplog: pytest.LogC
     theirs = {column for part in bank.parts for column in part.columns}
     assert not any(f">{column}<" in page(shop) for column in theirs - {"(intercept)"})
     assert np.isfinite(bank.result.cost.seconds)
-    (tmp_path / "shop" / "runs" / "books" / f"{dict(shop.facts)['model']}.json").unlink()
+    (tmp_path / "shop" / "runs" / "books" / f"{dict(shop.further)['model']}.json").unlink()
     with pytest.raises(ShareError, match="books"):
-        party_dossier(read_settings(tmp_path / "shop" / "party.toml"), "repaid")
+        party_facts(read_settings(tmp_path / "shop" / "party.toml"), "repaid")

@@ -1,4 +1,4 @@
-"""The HTTP doors: silent visitors make way, odd requests get a clear answer, logs have one line a message."""
+"""Connections over HTTP: silent visitors make way, odd requests get a clear answer, logs have one line a message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.deploy.companies import lay_out, settle
 
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http import monitor
-from colonnade.deploy.http.connections import MOST, Door
+from colonnade.deploy.http.connections import MOST, ConnectionLimits
 from colonnade.deploy.policy.quotas import Quota
 from colonnade.deploy.process.logs import OneLine
 from colonnade.deploy.settings import read_settings
@@ -22,8 +22,8 @@ from colonnade.net.stream.port import free_ports
 web = pytest.importorskip("aiohttp.web")
 
 
-async def serving(door: Any, port: int) -> asyncio.Server:
-    return await asyncio.get_running_loop().create_server(door, "127.0.0.1", port)
+async def serving(limits: Any, port: int) -> asyncio.Server:
+    return await asyncio.get_running_loop().create_server(limits, "127.0.0.1", port)
 
 
 def test_whoever_asks_is_answered_among_many_who_are_silent() -> None:
@@ -36,15 +36,15 @@ def test_whoever_asks_is_answered_among_many_who_are_silent() -> None:
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         (port,) = free_ports(1)
-        door = Door(runner.server, most=20)
-        server = await serving(door, port)
+        limits = ConnectionLimits(runner.server, most=20)
+        server = await serving(limits, port)
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
         for _, writer in silent:
             writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n")  # and never the end of it
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         answer = await asyncio.wait_for(reader.read(), 60)
-        inside = len(door.inside)
+        inside = len(limits.inside)
         for _, each in [*silent, (reader, writer)]:
             each.close()
         server.close()
@@ -57,7 +57,7 @@ def test_whoever_asks_is_answered_among_many_who_are_silent() -> None:
     assert inside <= 20
 
 
-def test_the_monitor_has_a_door_as_well(tmp_path: Path) -> None:
+def test_the_monitor_has_limits_as_well(tmp_path: Path) -> None:
     """Whoever has an account on the machine may open connections to it, as many as the daemon has files."""
     consortium = lay_out(tmp_path, ("bank", "shop"))
     (port,) = free_ports(1)
@@ -83,7 +83,7 @@ def test_the_monitor_has_a_door_as_well(tmp_path: Path) -> None:
 def test_a_silent_visitor_is_shown_out_in_time() -> None:
     async def main() -> bytes:
         (port,) = free_ports(1)
-        server = await serving(Door(asyncio.Protocol, first_s=0.1), port)
+        server = await serving(ConnectionLimits(asyncio.Protocol, first_s=0.1), port)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
             return await asyncio.wait_for(reader.read(), 60)

@@ -118,13 +118,13 @@ def test_service(tmp_path: Path) -> None:
 
     async def goes_on_without(session: Any, url: str, daemons: dict[str, Daemon], service: Any) -> None:
         await daemons["telecom"].close()
-        await until(lambda: service.session.reach.away == ["telecom"] and service.session.ready)
+        await until(lambda: service.session.scorable.away == ["telecom"] and service.session.ready)
         status, found = await ask(session, url, {"ids": applicants[:1]})
         assert (status, found["degraded"]) == (200, ["telecom"])
         daemons["telecom"] = Daemon(daemons["telecom"].settings)
         await daemons["telecom"].open()
         await connected(daemons)
-        await until(lambda: service.session.reach.away == [] and service.session.ready)
+        await until(lambda: service.session.scorable.away == [] and service.session.ready)
         status, found = await ask(session, url, {"ids": applicants[:1]})
         assert (status, found["degraded"]) == (200, [])
 

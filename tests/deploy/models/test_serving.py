@@ -130,7 +130,7 @@ def test_a_stranger_learns_nothing_of_a_model(tmp_path: Path) -> None:
     async def program(daemons: dict[str, Daemon]) -> list[str]:
         manifest = await daemons["bank"].train(job(("bank", "shop")))
         await until(lambda: not daemons["shop"].runs)
-        holdings = daemons["telecom"].holdings
+        holdings = daemons["telecom"].shares_held
         return [
             await holdings._problem("shop", replace(manifest, model=model))
             for model in (manifest.model, "nothing-00000010")

@@ -14,7 +14,7 @@ from tests.deploy.companies import NAMES, job, lay_out, settle
 
 from colonnade import __version__
 from colonnade.deploy.process.pipe import Fault, Frame, Order, Pipe, ToDaemon, ToWorker
-from colonnade.deploy.programs.worker import Worker
+from colonnade.deploy.programs.worker import TrainingWorker
 from colonnade.deploy.session.session import STRETCHES
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms.terms import Proposal
@@ -67,7 +67,7 @@ def test_what_lies_unread_is_counted_over_all_stretches_of_a_run(tmp_path: Path)
 
     async def program() -> int:
         daemon, process = await pair()
-        worker = Worker(process, order)
+        worker = TrainingWorker(process, order)
         nets = tuple(worker._endpoint(stretch) for stretch in range(STRETCHES))
         listening = asyncio.ensure_future(worker._listen(nets))
         for stretch in range(STRETCHES):

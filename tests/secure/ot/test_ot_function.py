@@ -33,7 +33,7 @@ class Asked:
         both = np.frombuffer(os.urandom(2 * LENGTH * 32), dtype=np.uint8).reshape(2, LENGTH, 32)
         choices = np.unpackbits(np.frombuffer(os.urandom(LENGTH // 8), dtype=np.uint8)).astype(np.bool_)
         seeds = np.where(choices[:, None], both[1], both[0])
-        self.key = function.Key(extension.packed(choices), seeds, CONTEXT)
+        self.key = function.TransferKey(extension.packed(choices), seeds, CONTEXT)
         self.room, self.table = room, function.write(ids, room)
         messages = self.table.rows()
         covered, self.own = extension.cover((both[0], both[1]), 0, messages)

@@ -28,12 +28,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from colonnade.arrays import Digests, Rows
-from colonnade.conversations.align.compute_pool import Crew
+from colonnade.conversations.align.compute_pool import ComputePool
 from colonnade.conversations.align.follower import follow
 from colonnade.conversations.align.layout import capacity, lots_for
 from colonnade.conversations.align.leader import lead
 from colonnade.conversations.align.order import ordered, twice
-from colonnade.conversations.align.side import Method, Progress, Side
+from colonnade.conversations.align.side import AlignSide, Method, Progress
 from colonnade.errors import AlignmentError, DuplicateIds, EmptyIntersection
 from colonnade.messages import Roster, Seal
 from colonnade.net.expect import Number
@@ -99,8 +99,8 @@ async def align(
     leader = min(net.parties, key=lambda party: (sizes[party], party))
     method: Method = "curve" if sizes[leader] < FEW else terms.method
     points = len(ids) + sizes[leader]
-    async with Crew(points if method == "curve" else points // IDS_A_POINT) as crew:
-        side = Side(net, ids, secrets, sizes, leader, crew, progress, method)
+    async with ComputePool(points if method == "curve" else points // IDS_A_POINT) as pool:
+        side = AlignSide(net, ids, secrets, sizes, leader, pool, progress, method)
         found = await (lead(side, minimum) if leader == net.me else follow(side, minimum))
         rows, digest = await net.aside(partial(ordered, ids, found, terms.order))
     await net.broadcast(Seal(digest))

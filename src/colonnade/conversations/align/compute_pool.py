@@ -27,7 +27,7 @@ _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
 
 
-class Crew:
+class ComputePool:
     """Workers for as long as the `async with` block lasts; `size` can be busy at once."""
 
     def __init__(self, points: int) -> None:

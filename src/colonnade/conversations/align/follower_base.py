@@ -9,7 +9,7 @@ import numpy as np
 
 from colonnade.arrays import Digests, Rows, Words
 from colonnade.conversations.align.layout import (
-    Step,
+    AlignStep,
     bucket_of,
     capacity,
     chunk_at,
@@ -19,7 +19,7 @@ from colonnade.conversations.align.layout import (
     rows_of,
     tag,
 )
-from colonnade.conversations.align.side import Side, check_common
+from colonnade.conversations.align.side import AlignSide, check_common
 from colonnade.errors import AlignmentError
 from colonnade.messages import Found, Hints, Points
 from colonnade.net.expect import PACKED, Number, expect, octets, words
@@ -29,8 +29,8 @@ from colonnade.secure.hints import write_table
 class Help:
     """A follower's part of the leader's search."""
 
-    def __init__(self, side: Side) -> None:
-        self.side, self.net, self.crew = side, side.net, side.crew
+    def __init__(self, side: AlignSide) -> None:
+        self.side, self.net, self.pool = side, side.net, side.pool
         self.tables = side.tables(self.net.me)
         self.room = capacity(len(side.ids), self.tables)  # for ids of a table
         self.secrets = list(side.secrets.values())
@@ -47,12 +47,12 @@ class Help:
 
     async def send_table(self, number: int, seed: int, table: Words) -> None:
         """Send the leader a table."""
-        await self.net.send(self.side.leader, Hints(tag(Step.TABLE, number), seed, table))
+        await self.net.send(self.side.leader, Hints(tag(AlignStep.TABLE, number), seed, table))
 
     async def listen(self) -> None:
         """Hear of every step that the leader finishes."""
         for step in range(1, self.side.steps + 1):
-            await self.net.recv(Points, self.side.leader, tag(Step.TICK, step), points=octets(0))
+            await self.net.recv(Points, self.side.leader, tag(AlignStep.TICK, step), points=octets(0))
             self.side.progress(step, self.side.steps)
 
     async def end(self, minimum: int) -> Rows:
@@ -64,14 +64,14 @@ class Help:
         leader = self.side.leader
         # no more can be common than the leader brought, which has the fewest
         brought = Number(0, self.side.sizes[leader])
-        first = await self.net.recv(Found, leader, tag(Step.FOUND), total=brought, names=PACKED)
+        first = await self.net.recv(Found, leader, tag(AlignStep.FOUND), total=brought, names=PACKED)
         total = first.total
         check_common(total, minimum)
         names = np.empty((total, 2), dtype=np.uint64)
         for chunk in range(chunks_for(total)):
             part = first
             if chunk:
-                part = await self.net.recv(Found, leader, tag(Step.FOUND, chunk), names=PACKED)
+                part = await self.net.recv(Found, leader, tag(AlignStep.FOUND, chunk), names=PACKED)
             expect(leader, part, {"names": words(due(total, chunk), 2)})
             names[chunk_at(chunk)] = part.names
         return names

@@ -21,7 +21,7 @@ LOT = 2**16  # of the leader's ids whose transfers are extended at once
 Buckets = NDArray[np.uint16]
 
 
-class Step(IntEnum):
+class AlignStep(IntEnum):
     """What a message of an alignment is about."""
 
     BLIND = 0
@@ -37,7 +37,7 @@ class Step(IntEnum):
     PROOF = 10
 
 
-def tag(step: Step, number: int = 0) -> int:
+def tag(step: AlignStep, number: int = 0) -> int:
     """Return the tag of the message with this number."""
     return tag_of(Topic.ALIGN, (int(step) << 40) + number)
 

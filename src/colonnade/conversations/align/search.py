@@ -10,8 +10,8 @@ import os
 import numpy as np
 
 from colonnade.arrays import Digests, Rows, Words
-from colonnade.conversations.align.layout import Step, capacity, chunk_at, chunks_for, keys_of, tag
-from colonnade.conversations.align.side import Side, check_common
+from colonnade.conversations.align.layout import AlignStep, capacity, chunk_at, chunks_for, keys_of, tag
+from colonnade.conversations.align.side import AlignSide, check_common
 from colonnade.messages import Found, Hints, Points
 from colonnade.net.expect import Number, words
 from colonnade.secure.hints import read_table, size_for
@@ -19,11 +19,11 @@ from colonnade.secure.hints import read_table, size_for
 _NOTHING = np.empty(0, dtype=np.uint8)
 
 
-class Search:
+class IdSearch:
     """A leader's search for the common ids, which are counted in a shuffled order."""
 
-    def __init__(self, side: Side) -> None:
-        self.side, self.net, self.crew = side, side.net, side.crew
+    def __init__(self, side: AlignSide) -> None:
+        self.side, self.net, self.pool = side, side.net, side.pool
         shuffled = np.random.Generator(np.random.PCG64(int.from_bytes(os.urandom(16), "big")))
         # messages must not tell the order of the file
         self._order: Rows = shuffled.permutation(len(side.ids))
@@ -51,9 +51,9 @@ class Search:
         """Read a peer's table at those of the own ids that belong to it."""
         places = size_for(capacity(self.side.sizes[peer], self.side.tables(peer)))
         hints = await self.net.recv(
-            Hints, peer, tag(Step.TABLE, number), table=words(places, 2), seed=Number(0, 2**64 - 1)
+            Hints, peer, tag(AlignStep.TABLE, number), table=words(places, 2), seed=Number(0, 2**64 - 1)
         )
-        self.cancel(rows, await self.crew.run(read_table, hints.table, hints.seed, keys_of(self.ids(rows))))
+        self.cancel(rows, await self.pool.run(read_table, hints.table, hints.seed, keys_of(self.ids(rows))))
         await self.tick()
 
     async def end(self, minimum: int) -> Rows:
@@ -72,8 +72,8 @@ class Search:
         """Count one finished step and tell all peers, who would otherwise give up waiting."""
         self._done += 1
         self.side.progress(self._done, self.side.steps)
-        await self.net.broadcast(Points(tag(Step.TICK, self._done), _NOTHING))
+        await self.net.broadcast(Points(tag(AlignStep.TICK, self._done), _NOTHING))
 
     async def _tell(self, peer: str, names: Words) -> None:
         for chunk in range(max(1, chunks_for(len(names)))):
-            await self.net.send(peer, Found(tag(Step.FOUND, chunk), len(names), names[chunk_at(chunk)]))
+            await self.net.send(peer, Found(tag(AlignStep.FOUND, chunk), len(names), names[chunk_at(chunk)]))

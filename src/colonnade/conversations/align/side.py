@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from colonnade.arrays import Digests
-from colonnade.conversations.align.compute_pool import Crew
+from colonnade.conversations.align.compute_pool import ComputePool
 from colonnade.conversations.align.layout import chunks_for, lots_for, tables_for
 from colonnade.errors import EmptyIntersection
 from colonnade.net.expect import Number
@@ -20,7 +20,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Side:
+class AlignSide:
     """One party of an alignment."""
 
     net: Network
@@ -28,7 +28,7 @@ class Side:
     secrets: Mapping[str, bytes]
     sizes: Mapping[str, int]
     leader: str
-    crew: Crew
+    pool: ComputePool
     progress: Progress
     method: Method
 

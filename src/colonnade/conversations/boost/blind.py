@@ -36,9 +36,9 @@ from colonnade.secure.streams import PairStreams, Roles
 from colonnade.trees.bins import Counts, Flags
 from colonnade.trees.frontier import Frontier, Pairs
 from colonnade.trees.grow import Level
-from colonnade.trees.mapped_arrays import room
+from colonnade.trees.mapped_arrays import empty_array
 from colonnade.trees.own_columns import OwnColumns
-from colonnade.trees.row_paths import Ways
+from colonnade.trees.row_paths import RowPaths
 
 GRADIENTS = "gradients"  # r, which hides a row's word: for A and T
 BINS = "bins"  # s_j, which hides it in a column's order: for A and T
@@ -87,7 +87,7 @@ def tag_for_column(tree: int, column: int) -> int:
 
 
 @dataclass(frozen=True)
-class Dealer:
+class HistogramDealer:
     """T: deals words to one owner, of whose columns it knows the number alone."""
 
     roles: Roles
@@ -117,7 +117,7 @@ class BlindTeller:
     own: OwnColumns
     _orders: list[Numbers] = field(default_factory=list)  # of every column, as rows of the table
     _words: Words = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint64))  # rho_j(x) + s_j
-    _ways: Ways = field(default_factory=lambda: Ways([], NO_BINS))
+    _ways: RowPaths = field(default_factory=lambda: RowPaths([], NO_BINS))
     _spots: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
 
     async def begin(self, tree: int, message: Gradients, sampled: Flags) -> None:
@@ -127,7 +127,7 @@ class BlindTeller:
         codes = self.own.chosen.codes
         checked = secrets.randbelow(max(len(codes), 1))
         if self._words.shape != (len(codes), len(rows)):
-            self._words = room((len(codes), len(rows)), np.uint64)
+            self._words = empty_array((len(codes), len(rows)), np.uint64)
         self._spots = np.empty(len(codes) * len(rows), dtype=np.uint8)
         self._orders, spots = [], list(self._spots.reshape(len(codes), -1)) if len(codes) else []
         for column in range(len(codes)):
@@ -142,7 +142,7 @@ class BlindTeller:
             order = order if len(rows) == len(sampled) else rows.take(order)
             self._orders.append(order if len(order) <= MANY else order.astype(np.int32))
             codes[column].take(order, out=spots[column], mode="clip")
-        self._ways = Ways(spots, self.own.chosen.grid.width)
+        self._ways = RowPaths(spots, self.own.chosen.grid.width)
 
     def _order(self, dealt: Shuffled, rows: int, *, check: bool) -> Rows:
         """Return the order of a column: drawn or, of few rows, told by the dealer.
@@ -184,7 +184,7 @@ class BlindReader:
     bins: Counts = field(default_factory=lambda: NO_BINS)  # of every column
     tree: int = 0
     hide: list[Words] = field(default_factory=list)  # s_j of every column, if they are few rows
-    ways: Ways | None = None  # of rows in every column's order; None before the first answer
+    ways: RowPaths | None = None  # of rows in every column's order; None before the first answer
 
     @property
     def spots(self) -> int:
@@ -199,7 +199,7 @@ class BlindReader:
 
     def sums(self, message: Histograms) -> Words:
         if self.ways is None:
-            self.ways = Ways(self._codes(message.spots), self.bins)
+            self.ways = RowPaths(self._codes(message.spots), self.bins)
         else:
             self.ways.turn(np.unpackbits(bits, count=self.rows) for bits in self._bits(message.spots))
         sums: Words = message.sums - self.ways.sums(self.hide or self._hide())

@@ -24,8 +24,8 @@ from __future__ import annotations
 from collections import Counter
 
 from colonnade.arrays import Numbers
-from colonnade.conversations.boost.column_owner import Owner
-from colonnade.conversations.boost.label_holder import Holder
+from colonnade.conversations.boost.column_owner import ColumnOwner
+from colonnade.conversations.boost.label_holder import TreeLabelHolder
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Evaluation
@@ -35,9 +35,9 @@ async def converse(context: Context[BoostSettings]) -> Outcome:
     """Grow trees together; returns this party's part of them."""
     evaluation = context.evaluation()
     if evaluation.scribe is not None:
-        holder = Holder(context, evaluation, evaluation.scribe)
+        holder = TreeLabelHolder(context, evaluation, evaluation.scribe)
         return _outcome(context, evaluation, await holder.run(), holder.boosting.rounds)
-    owner = Owner(context, evaluation)
+    owner = ColumnOwner(context, evaluation)
     weights = await owner.run()
     return _outcome(context, evaluation, weights, owner.trees)
 

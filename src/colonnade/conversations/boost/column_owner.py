@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from colonnade.arrays import Numbers
-from colonnade.conversations.boost.blind import BlindTeller, Dealer
+from colonnade.conversations.boost.blind import BlindTeller, HistogramDealer
 from colonnade.conversations.boost.clear import ClearTeller, Teller
 from colonnade.conversations.boost.long_messages import complete, send_long
 from colonnade.conversations.boost.settings import BoostSettings
@@ -36,7 +36,7 @@ from colonnade.trees.tree import Splits
 COLUMNS = 2**16  # at most
 
 
-class Owner:
+class ColumnOwner:
     """One owner's side of the conversation."""
 
     STATE = Declared(kept=("trees",), parts=("own",), remade=("teller",))
@@ -62,7 +62,7 @@ class Owner:
         await net.send(self.root, Bins(*bins))
         await self._introduce()
         gates, epochs = self.context.gates, self.context.plan.pace.epochs
-        gates.keep(self)
+        gates.keep(self, name="Owner")  # as 0.2 calls it in checkpoints
         gates.begin(1)
         while True:
             rounds, within = divmod(self.trees, plan.objective.classes or 1)
@@ -116,7 +116,7 @@ class Owner:
             columns = len(sampling.columns_of(self.trees, place, self.helped[client]))
             rows = int(sampling.rows_of(self.trees).sum())
             await self.context.charge(4 * rows * columns)
-            dealer = Dealer(Roles(self.root, client, self.context.me), self.context.streams)
+            dealer = HistogramDealer(Roles(self.root, client, self.context.me), self.context.streams)
             await dealer.deal(self.context.net, self.trees, columns, rows)
 
     async def grow(self, tree: int, message: Gradients) -> None:

@@ -30,7 +30,7 @@ from colonnade.trees.bins import Flags, Grid
 from colonnade.trees.boosting import Boosting, Sampling
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.gradients import Units
-from colonnade.trees.grow import Columns, Growth, Level
+from colonnade.trees.grow import Growth, Level, TreeColumns
 from colonnade.trees.own_columns import OwnColumns, joined_sides
 from colonnade.trees.tree import Forest, Tree
 
@@ -38,7 +38,7 @@ NOTHING = np.zeros(0, dtype=np.uint32)
 FELLED = Level.none()  # what those hear of a root who do not take part in its tree any more
 
 
-class Holder:
+class TreeLabelHolder:
     """The label holder's side of the conversation; it owns columns, too, or none."""
 
     STATE = Declared(kept=("splits", "sent", "number"), parts=("boosting", "own"), remade=("readers",))
@@ -73,7 +73,7 @@ class Holder:
         ]
         check_constraints(self.sampling.rules, self.grids)
         boosting, gates = self.boosting, self.context.gates
-        gates.keep(self)
+        gates.keep(self, name="Holder")  # as 0.2 calls it in checkpoints
         gates.begin(1)
         enough = False
         while not enough and boosting.rounds < pace.epochs:
@@ -101,7 +101,7 @@ class Holder:
         chosen = [
             self.sampling.columns_of(number, party, grid.columns) for party, grid in enumerate(self.grids)
         ]
-        growth = Growth(rules, Columns.of(self.grids, chosen), words, units, sampled)
+        growth = Growth(rules, TreeColumns.of(self.grids, chosen), words, units, sampled)
         turn, learnt = self._turn(number), words if sampled.all() else words[sampled]
         self.own.begin(number)
         deals = self._deals(turn)

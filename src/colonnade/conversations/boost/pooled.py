@@ -15,7 +15,7 @@ from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES, mean_loss
 from colonnade.metrics import metrics_of
 from colonnade.trees.boosting import Boosting, Sampling
-from colonnade.trees.grow import Columns, Growth
+from colonnade.trees.grow import Growth, TreeColumns
 from colonnade.trees.own_columns import OwnColumns, joined_sides
 from colonnade.trees.tree import Forest, Splits
 
@@ -43,7 +43,7 @@ def fit(plan: Plan[BoostSettings], tables: Sequence[Table], y: Floats) -> Pooled
     counts, number = [0] * len(owners), 0
     while boosting.rounds < plan.pace.epochs:
         for words, units in boosting.words():
-            columns = Columns.of([own.grid for own in owners], [own.begin(number) for own in owners])
+            columns = TreeColumns.of([own.grid for own in owners], [own.begin(number) for own in owners])
             growth = Growth(rules, columns, words, units, sampling.rows_of(number))
             if settings.additive and rules.turns == "round":
                 holders = [party for party, own in enumerate(owners) if own.grid.columns]

@@ -22,7 +22,7 @@ from colonnade.messages import (
     tag_of,
     topic_of,
 )
-from colonnade.net.expect import Due, floats, octets, whole
+from colonnade.net.expect import Expected, floats, octets, whole
 from colonnade.net.network import Network
 from colonnade.trees.bins import Flags, Grid
 from colonnade.trees.frontier import Frontier
@@ -33,14 +33,14 @@ from colonnade.trees.tree import LEAF, Forest, Splits
 STRETCH = 2**27  # sides of a message: 16 MiB
 
 
-GROWN: dict[str, Due] = {
+GROWN: dict[str, Expected] = {
     **dict.fromkeys(("nodes", "kind", "left", "right", "split"), whole(None, low=LEAF)),
     "value": floats(None),
 }
 """What the fields of a `Grown` must be."""
 
 
-def divided(open_: int, parties: int) -> dict[str, Due]:
+def divided(open_: int, parties: int) -> dict[str, Expected]:
     """Return what the fields of a `Divide` must be, where so many nodes are open."""
     return {
         "party": whole(open_, low=LEAF, high=parties - 1, dtype="int32"),

@@ -1,4 +1,4 @@
-"""In which order the server answers: `Inbox` takes uploads in, `Waves` decides which are answered next.
+"""In which order the server answers: `Inbox` takes uploads in, `AnswerOrder` decides which are answered next.
 
 A *wave* is what is answered together: one upload (asynchronous), or one of every client (synchronous). No
 answer is given while it would leave some client unheard for more than `silence` answers, which bounds how old
@@ -90,7 +90,7 @@ class Turns:
 
 
 @dataclass
-class Waves:
+class AnswerOrder:
     """Yields one wave after another. `me` is the server's name, `together` how many uploads make a wave."""
 
     STATE = Declared(kept=("state",))

@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from colonnade.arrays import Numbers
-from colonnade.conversations.cascade.answer_order import Inbox, Waves
+from colonnade.conversations.cascade.answer_order import AnswerOrder, Inbox
 from colonnade.conversations.cascade.choices import (
     CascadeContext,
     asking_of,
@@ -38,7 +38,7 @@ from colonnade.conversations.cascade.first_step import Steps, agree_on_steps, ch
 from colonnade.conversations.cascade.output_table import LatestOutputs
 from colonnade.conversations.cascade.outputs import receive_rows, send_rows
 from colonnade.conversations.cascade.private_replies import private_replies
-from colonnade.conversations.cascade.row_order import Walk, passes_of
+from colonnade.conversations.cascade.row_order import BatchRows, passes_of
 from colonnade.conversations.cascade.server import HeadTrainer, Server, Uploads
 from colonnade.conversations.cascade.tensors import HEAD, OWN, described
 from colonnade.conversations.cascade.units import NO_UNIT, Unit, applies, unit_of
@@ -133,7 +133,7 @@ def own_client(context: CascadeContext, line: Inbox | RemoteServer) -> Client:
         context=context,
         model=model,
         asking=asking_of(context, model),
-        walk=Walk(passes_of(context.plan, context.me, context.train.rows)),
+        walk=BatchRows(passes_of(context.plan, context.me, context.train.rows)),
         line=line,
         codec=codec_of(context),
         optimizer=chosen_optimizer(context.plan.settings),
@@ -151,7 +151,7 @@ def make_server(
     optimizer = chosen_optimizer(settings)
     server_step = 1.0 if steps.server_step is None else steps.server_step
     smoothing = smoothing_of(context)
-    walks = {party: Walk(passes_of(context.plan, party, rows)) for party in clients}
+    walks = {party: BatchRows(passes_of(context.plan, party, rows)) for party in clients}
     together = len(clients) if context.plan.pace.schedule == "sync" else 1
     per_epoch = passes_of(context.plan, context.me, rows).per_pass * len(clients)
     noisy, private, codec = None, None, codec_of(context)
@@ -161,7 +161,7 @@ def make_server(
         )
     return Server(
         context=context,
-        waves=Waves(context.me, inbox, clients, together, settings.silence, steps.total),
+        waves=AnswerOrder(context.me, inbox, clients, together, settings.silence, steps.total),
         uploads=Uploads(walks, codec, smoothing.points_per_step if settings.reply == "values" else 1),
         latest=latest,
         trainer=HeadTrainer(

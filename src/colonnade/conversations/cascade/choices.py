@@ -16,13 +16,13 @@ from colonnade.errors import JobError
 from colonnade.models.blackbox import Differentiable, Model, free_parameters
 from colonnade.optim.deltas import Deltas, DeltasClient, DeltasServer
 from colonnade.optim.replies import (
-    Answering,
-    Asking,
     FirstStep,
     GradientClient,
     GradientServer,
     Head,
     OwnStep,
+    ReplyClient,
+    ReplyServer,
     Seed,
     ValuesClient,
     ValuesServer,
@@ -93,7 +93,7 @@ def seed_of(context: CascadeContext, client: str) -> Seed:
     return (context.plan.seed, context.net.parties.index(client), SHARED_DIRECTIONS)
 
 
-def asking_of(context: CascadeContext, model: Model, unit: Unit = NO_UNIT) -> Asking:
+def asking_of(context: CascadeContext, model: Model, unit: Unit = NO_UNIT) -> ReplyClient:
     """Return the client's half of the plan's kind of replies, for a model whose outputs are in a unit."""
     reply, free = context.plan.settings.reply, free_parameters(model, context.train.free)
     penalty = unit.penalty(Penalty(context.regularizer, context.plan.objective.l2, free=free))
@@ -108,7 +108,7 @@ def asking_of(context: CascadeContext, model: Model, unit: Unit = NO_UNIT) -> As
 
 
 def replying_of(
-    context: CascadeContext, head: Head, noisy: Answering | None, codec: Codec, latest: LatestOutputs
+    context: CascadeContext, head: Head, noisy: ReplyServer | None, codec: Codec, latest: LatestOutputs
 ) -> Replying:
     """Return what the server replies, packed; `noisy` answers where replies are private."""
     if context.plan.settings.reply == "embeddings":
@@ -126,7 +126,7 @@ def _differentiable_head(context: CascadeContext, head: Head) -> None:
         raise JobError(f"{context.plan.algorithm} needs the gradient of F0, and this model has none")
 
 
-def _answering(context: CascadeContext, head: Head) -> Answering:
+def _answering(context: CascadeContext, head: Head) -> ReplyServer:
     """Return the server's half of the plan's kind of replies."""
     match context.plan.settings.reply:
         case "gradient" | "embeddings":

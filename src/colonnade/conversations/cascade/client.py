@@ -23,7 +23,7 @@ from colonnade.compress.rows import Changes, Each, Late, Sending
 from colonnade.compress.topk import TopK
 from colonnade.conversations.cascade.diverged import check_size, ran_away
 from colonnade.conversations.cascade.outputs import outputs_of, send_rows
-from colonnade.conversations.cascade.row_order import Walk
+from colonnade.conversations.cascade.row_order import BatchRows
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.cascade.units import NO_UNIT, Unit, taken_in
 from colonnade.conversations.context import Context
@@ -42,7 +42,7 @@ from colonnade.models.blackbox import Linear, Model
 from colonnade.net.expect import PACKED, Number, finite, out_of_turn, said_by
 from colonnade.net.network import Network
 from colonnade.optim.optimizers import Optimizer
-from colonnade.optim.replies import Asking, Query, Seed
+from colonnade.optim.replies import Query, ReplyClient, Seed
 from colonnade.state import Declared
 
 START = 3  # the purpose of a party's generator of first parameters
@@ -122,8 +122,8 @@ class Client:
 
     context: Context[CascadeSettings]
     model: Model
-    asking: Asking
-    walk: Walk
+    asking: ReplyClient
+    walk: BatchRows
     line: ServerLine
     codec: Codec
     optimizer: Optimizer

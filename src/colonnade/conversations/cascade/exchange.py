@@ -28,7 +28,7 @@ from colonnade.compress.rows import Sending
 from colonnade.conversations.cascade.client import Client, Codec, work
 from colonnade.conversations.cascade.output_table import LatestOutputs
 from colonnade.conversations.cascade.outputs import receive_rows, send_rows
-from colonnade.conversations.cascade.replying import Question
+from colonnade.conversations.cascade.replying import ClientQuestion
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.context import Context
 from colonnade.errors import JobError, ProtocolError
@@ -44,7 +44,7 @@ TOLD = tag_of(Topic.TRAIN, 1)  # of what clients are told before the first round
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class ExchangeKnowledge:
     """What a client knows beside its own columns and model."""
 
     STATE = Declared(parts=("head",))
@@ -74,7 +74,7 @@ class LocalClient(Client):
 
     STATE = Client.STATE + Declared(parts=("told",))
 
-    told: Told | None = field(default=None, init=False)
+    told: ExchangeKnowledge | None = field(default=None, init=False)
 
     async def step(self, query: Query, reply: Reply) -> None:
         if self.told is None:
@@ -109,7 +109,9 @@ class Everything:
     def downlinks(self) -> Mapping[str, Sending]:
         return {}
 
-    def replies(self, wave: Sequence[Question], rows: Rows, C: Numbers, y: Numbers) -> Iterator[Numbers]:
+    def replies(
+        self, wave: Sequence[ClientQuestion], rows: Rows, C: Numbers, y: Numbers
+    ) -> Iterator[Numbers]:
         came, w0 = {asked.client: asked.packed for asked in wave}, self.head.w
         if w0.size:  # packed once, so that all have the same
             w0, _ = self.codec.down.encode(self.codec.down.init(w0.shape), w0)
@@ -148,7 +150,9 @@ async def hear(context: Context[CascadeSettings], client: LocalClient) -> None:
     client.told = _told(context, widths, int(news[0]), y)
 
 
-def _told(context: Context[CascadeSettings], widths: Mapping[str, int], place: int, y: Numbers) -> Told:
+def _told(
+    context: Context[CascadeSettings], widths: Mapping[str, int], place: int, y: Numbers
+) -> ExchangeKnowledge:
     specs, outputs = context.plan.settings.model, context.plan.objective.classes or 1
     if context.models.head is None and specs.server.kind == "torch" and specs.server.path is None:
         raise JobError(
@@ -157,4 +161,4 @@ def _told(context: Context[CascadeSettings], widths: Mapping[str, int], place: i
         )
     model = context.models.head or server_model(specs.server, widths.values(), outputs, specs.device)
     head = Head(model, loss_for(context.loss, y), np.zeros(model.parameters))
-    return Told(head, tuple(widths.values()), place, y)
+    return ExchangeKnowledge(head, tuple(widths.values()), place, y)

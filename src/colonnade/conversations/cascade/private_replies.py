@@ -24,7 +24,7 @@ from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.context import Context
 from colonnade.conversations.gates import Gates
 from colonnade.errors import JobError
-from colonnade.optim.replies import Answering, Head, ValuesServer
+from colonnade.optim.replies import Head, ReplyServer, ValuesServer
 from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.label_noise import noisy_labels
 from colonnade.privacy.mechanisms import NoisyScalars
@@ -89,7 +89,7 @@ def private_replies(
     clients: int,
     total: int,
     per_epoch: int,
-) -> tuple[PrivateReplies, Answering | None]:
+) -> tuple[PrivateReplies, ReplyServer | None]:
     """Plan the noise of all replies of a run.
 
     Where values are replied, the second result is what answers with that noise; else it is None.

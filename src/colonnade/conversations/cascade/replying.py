@@ -16,11 +16,11 @@ from colonnade.arrays import Numbers, Rows
 from colonnade.compress.rows import Sending
 from colonnade.conversations.cascade.diverged import check_size
 from colonnade.losses import Loss
-from colonnade.optim.replies import Answering, Seed
+from colonnade.optim.replies import ReplyServer, Seed
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class ClientQuestion:
     """One client's upload: as it came, and the outputs [vectors, rows, outputs] that it holds."""
 
     client: str
@@ -35,7 +35,9 @@ class Replying(Protocol):
         """What packs the replies to every client, where each has one of its own."""
         ...
 
-    def replies(self, wave: Sequence[Question], rows: Rows, C: Numbers, y: Numbers) -> Iterator[Numbers]:
+    def replies(
+        self, wave: Sequence[ClientQuestion], rows: Rows, C: Numbers, y: Numbers
+    ) -> Iterator[Numbers]:
         """Return what to send to every client of a wave about these rows, whose latest outputs are C."""
         ...
 
@@ -48,13 +50,15 @@ class Replying(Protocol):
 class Answers:
     """A reply of its own for every client, computed from the labels and packed."""
 
-    answering: Answering
+    answering: ReplyServer
     columns: Mapping[str, slice]  # of every client among the outputs of all
     downlinks: Mapping[str, Sending]
     seed: Callable[[str], Seed]
     loss: Loss
 
-    def replies(self, wave: Sequence[Question], rows: Rows, C: Numbers, y: Numbers) -> Iterator[Numbers]:
+    def replies(
+        self, wave: Sequence[ClientQuestion], rows: Rows, C: Numbers, y: Numbers
+    ) -> Iterator[Numbers]:
         for asked in wave:
             own, seed = self.columns[asked.client], (*self.seed(asked.client), asked.tag)
             values = self.answering.answer(C, own, asked.outputs, y, seed)

@@ -36,7 +36,7 @@ def passes_of(plan: Plan[CascadeSettings], party: str, rows: int) -> Passes:
     return Passes(rows, plan.pace.batch, (plan.seed, own))
 
 
-class Walk:
+class BatchRows:
     """Gives the rows of one batch after another, and keeps the order of the current pass."""
 
     STATE = Declared(remade=("_pass", "_order"))

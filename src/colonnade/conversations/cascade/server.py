@@ -20,14 +20,14 @@ import numpy as np
 from colonnade.arrays import Numbers, Rows
 from colonnade.compress.protocol import Plain
 from colonnade.compress.rows import Changes
-from colonnade.conversations.cascade.answer_order import Asked, Waves
+from colonnade.conversations.cascade.answer_order import AnswerOrder, Asked
 from colonnade.conversations.cascade.client import Client, Codec
 from colonnade.conversations.cascade.diverged import ran_away
 from colonnade.conversations.cascade.output_table import LatestOutputs
 from colonnade.conversations.cascade.outputs import receive_rows
 from colonnade.conversations.cascade.private_replies import PrivateReplies
-from colonnade.conversations.cascade.replying import Question, Replying
-from colonnade.conversations.cascade.row_order import Walk
+from colonnade.conversations.cascade.replying import ClientQuestion, Replying
+from colonnade.conversations.cascade.row_order import BatchRows
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark
@@ -78,7 +78,7 @@ class Uploads:
 
     STATE = Declared(parts=("codec",))
 
-    walks: dict[str, Walk]
+    walks: dict[str, BatchRows]
     codec: Codec
     vectors: int  # how many parameter vectors an upload has outputs for
 
@@ -107,7 +107,7 @@ class Server:
     STATE = Declared(kept=("mark_at", "start_loss"), parts=("waves", "trainer", "uploads", "private"))
 
     context: Context[CascadeSettings]
-    waves: Waves
+    waves: AnswerOrder
     uploads: Uploads
     latest: LatestOutputs
     trainer: HeadTrainer
@@ -178,10 +178,10 @@ class Server:
 
     async def answer_wave(self, wave: list[Asked]) -> None:
         """Refresh the table, answer a wave, update w0 (Algorithm 1 of AsyREVEL at the server)."""
-        rows, questions, turns = self.uploads.rows(wave), list[Question](), self.waves.state
+        rows, questions, turns = self.uploads.rows(wave), list[ClientQuestion](), self.waves.state
         for client, upload in wave:
             outputs = self.uploads.outputs(client, upload, rows, self.latest.outputs[client])
-            questions.append(Question(client, upload.tag, upload.outputs, outputs))
+            questions.append(ClientQuestion(client, upload.tag, upload.outputs, outputs))
             self.latest.store(client, rows, outputs[0], turns.answered)
         now, after = turns.answered, turns.answered + len(wave)
         C = self.latest.read(rows)

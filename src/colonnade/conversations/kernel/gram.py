@@ -98,7 +98,7 @@ async def converse(context: Context[GramSettings]) -> Outcome:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class GramMachine:
     """A machine of the kernel matrix, and all that its scores need."""
 
     machine: SVC
@@ -116,7 +116,7 @@ class Fitted:
         return z
 
 
-def _fit(context: Context[GramSettings], gram: Floats) -> Fitted:
+def _fit(context: Context[GramSettings], gram: Floats) -> GramMachine:
     """Train the machine on the summed inner products, which it overwrites."""
     from sklearn.svm import SVC
 
@@ -132,7 +132,7 @@ def _fit(context: Context[GramSettings], gram: Floats) -> Fitted:
         kernel[used][:, used], y[used], sample_weight=None if weight is None else weight[used]
     )
     support = np.arange(len(y))[used][machine.support_] * 1.0
-    return Fitted(machine, squares, used, sigma, l2, support, machine.decision_function(kernel[:, used]))
+    return GramMachine(machine, squares, used, sigma, l2, support, machine.decision_function(kernel[:, used]))
 
 
 def _bandwidth_and_penalty(

@@ -21,7 +21,7 @@ UNSEEN = -1  # the code of a value that the training rows did not have
 
 
 @dataclass(frozen=True)
-class Bins:
+class ColumnBins:
     """The bins of one column, numbered: ordered ones first, then categories or special values, then gaps.
 
     A number belongs to the first bin whose edge is not below it; one more bin is above the last edge.
@@ -91,7 +91,9 @@ def gaps(values: Column) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return np.asarray(found, dtype=np.bool_)
 
 
-def number_bins(column: str, values: Floats, bins: int, least: int, special: Sequence[float] = ()) -> Bins:
+def number_bins(
+    column: str, values: Floats, bins: int, least: int, special: Sequence[float] = ()
+) -> ColumnBins:
     """Quantile bins of a number column, at most `bins` of them, each with at least `least` rows."""
     apart = np.isin(values, np.array(special)) if len(special) else np.zeros(len(values), dtype=bool)
     plain = values[~np.isnan(values) & ~apart]
@@ -108,10 +110,10 @@ def number_bins(column: str, values: Floats, bins: int, least: int, special: Seq
 
     seen = tuple((value, code(k)) for value, k in places if k != UNSEEN)
     missing = code(missing) if missing != UNSEEN else UNSEEN
-    return Bins(column, True, len(sizes) - (shared > 0), tuple(edges), special=seen, missing=missing)
+    return ColumnBins(column, True, len(sizes) - (shared > 0), tuple(edges), special=seen, missing=missing)
 
 
-def category_bins(column: str, values: Column, least: int) -> Bins:
+def category_bins(column: str, values: Column, least: int) -> ColumnBins:
     """Return a bin for every category with at least `least` rows; the rarer ones share one."""
     gap = gaps(values)
     names = category_names(values[~gap]) if not gap.all() else ()
@@ -129,7 +131,7 @@ def category_bins(column: str, values: Column, least: int) -> Bins:
         other, missing = _place(sizes, rare, least), _place(sizes, missing_rows, least)
     else:
         missing, other = _place(sizes, missing_rows, least), _place(sizes, rare, least)
-    return Bins(column, False, len(sizes), categories=tuple(listed), other=other, missing=missing)
+    return ColumnBins(column, False, len(sizes), categories=tuple(listed), other=other, missing=missing)
 
 
 def _quantiles(plain: Floats, bins: int) -> Floats:

@@ -18,7 +18,7 @@ from math import log
 import numpy as np
 
 from colonnade.arrays import Floats, Rows
-from colonnade.data.prepare.bins import UNSEEN, Bins, category_bins, number_bins
+from colonnade.data.prepare.bins import UNSEEN, ColumnBins, category_bins, number_bins
 from colonnade.data.prepare.scaling import numbers
 from colonnade.data.read.dates import CLOCK
 from colonnade.data.table import Column, RawTable
@@ -33,7 +33,7 @@ class Weighed:
     `group` names the joined bin of every bin; `woe` has one number for each joined bin.
     """
 
-    bins: Bins
+    bins: ColumnBins
     group: tuple[int, ...]
     woe: tuple[float, ...]
     iv: float
@@ -74,7 +74,7 @@ class Counts:
         return replace(self, rows=rows, bads=bads)
 
 
-def make_bins(table: RawTable, categorical: Sequence[str], woe: Woe) -> list[Bins]:
+def make_bins(table: RawTable, categorical: Sequence[str], woe: Woe) -> list[ColumnBins]:
     """Return the bins of every column of a party: text and `categorical` columns by value, others by size."""
     if table.sparse:
         raise DataError(f"{table.name}: sparse columns cannot be weighed; give dense ones, or drop woe")
@@ -90,7 +90,7 @@ def make_bins(table: RawTable, categorical: Sequence[str], woe: Woe) -> list[Bin
     return found
 
 
-def codes_of(table: RawTable, bins: Bins) -> Rows:
+def codes_of(table: RawTable, bins: ColumnBins) -> Rows:
     """Return the bin of every row of a table."""
     return bins.codes(_column(table, bins.column, bins.numeric))
 

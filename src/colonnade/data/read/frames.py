@@ -33,7 +33,7 @@ from colonnade.errors import DataError
 USUAL = Dialect(decimal=".")  # how numbers that are text are written, in memory
 
 
-class Columns(NamedTuple):
+class FrameColumns(NamedTuple):
     """All columns of a data set, and the names of those that it calls categorical."""
 
     raw: RawTable
@@ -45,7 +45,7 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "__arrow_c_stream__") or (hasattr(X, "columns") and hasattr(X, "dtypes"))
 
 
-def columns_of(X: Any, name: str = "X", dates: dict[str, str] | None = None) -> Columns:
+def columns_of(X: Any, name: str = "X", dates: dict[str, str] | None = None) -> FrameColumns:
     """Return the columns of an array, a sparse matrix or a data frame; `name` stands in error texts.
 
     `dates` are the columns of dates in training, where this is for a model that was trained before.
@@ -60,12 +60,12 @@ def columns_of(X: Any, name: str = "X", dates: dict[str, str] | None = None) -> 
     if values.dtype == object:
         dialect = replace(USUAL, dates=dates)
         read = {c: _parsed(c, values[:, j], dialect) for j, c in enumerate(names)}
-        return Columns(_read(name, read, len(values)))
+        return FrameColumns(_read(name, read, len(values)))
     infinite = first_place(values, np.isinf(stored_values(values)))
     if infinite is not None:
         row, column = infinite
         raise DataError(f"{name}: column '{names[column]}', row {row + 1} is infinite; correct it")
-    return Columns(RawTable(name, names, values))
+    return FrameColumns(RawTable(name, names, values))
 
 
 def _sparse(X: Any) -> Matrix:
@@ -108,7 +108,7 @@ def _parsed(name: str, values: NDArray[Any], dialect: Dialect) -> Recognised:
     return Recognised(numbers)
 
 
-def _from_frame(X: Any, name: str, dialect: Dialect) -> Columns:
+def _from_frame(X: Any, name: str, dialect: Dialect) -> FrameColumns:
     """Return the columns of a data frame, by way of Arrow."""
     import pyarrow as pa
 
@@ -118,7 +118,7 @@ def _from_frame(X: Any, name: str, dialect: Dialect) -> Columns:
         raise DataError(f"{name} has shape ({table.num_rows}, {len(names)}); it needs rows and columns")
     declared = tuple(c for c in names if pa.types.is_dictionary(table[c].type))
     read = {c: column_of(name, c, table[c], dialect, c in declared) for c in names}
-    return Columns(_read(name, read, table.num_rows), declared)
+    return FrameColumns(_read(name, read, table.num_rows), declared)
 
 
 def _arrow(X: Any, name: str) -> Any:

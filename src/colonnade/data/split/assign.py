@@ -23,7 +23,7 @@ from colonnade.data.prepare.suspects import like_counts, odd_labels
 from colonnade.data.prepare.weights import take_exposure, take_weights, training_weights
 from colonnade.data.read.dialect import described
 from colonnade.data.read.formats import plain_name
-from colonnade.data.split.assign_large import Asked, deal
+from colonnade.data.split.assign_large import SplitRequest, deal
 from colonnade.data.split.split import (
     Split,
     check_holders,
@@ -86,7 +86,7 @@ def assign(
             raise DataError("train.class_weight: is not for data that is read in stretches; leave it out")
         recipe = _recipe(data, None)
         recipe = recipe.with_gaps() if gaps and as_they_are(data.scale, data.missing) else recipe
-        parties, labels = deal(data, Asked(label_holders, task, intercept, seed, recipe), tails, fits)
+        parties, labels = deal(data, SplitRequest(label_holders, task, intercept, seed, recipe), tails, fits)
         dataset = "+".join(sorted(data.files)) if data.files else plain_name(sources[0])
         guessed = task is None and data.positive is None
         return Assigned(dataset, parties, label_holders, labels, guessed, helper, large=True)

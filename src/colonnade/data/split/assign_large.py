@@ -32,7 +32,7 @@ from colonnade.job import Data
 
 
 @dataclass(frozen=True)
-class Asked:
+class SplitRequest:
     """What `assign` is asked for, beside the files."""
 
     label_holders: tuple[str, ...]
@@ -43,7 +43,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Holding:
+class FileColumns:
     """The columns of one party: which, and of which file; the file of its test rows, where there is one."""
 
     file: BigFile
@@ -52,7 +52,7 @@ class Holding:
 
 
 def deal(
-    data: Data, asked: Asked, tails: Callable[[Task], Tails], fits: Callable[[RowLengths], None]
+    data: Data, asked: SplitRequest, tails: Callable[[Task], Tails], fits: Callable[[RowLengths], None]
 ) -> tuple[dict[str, PartyData], Labels]:
     """Return every party's columns, prepared and stored, and how the label became numbers.
 
@@ -61,16 +61,16 @@ def deal(
     """
     _refuse(data)
     root = _root(data)
-    holdings = _holdings(data, asked, root)
-    dealer = _Dealer(data, asked, holdings, TestRows(data.test_fraction, asked.seed))
+    party_columns = _columns_of(data, asked, root)
+    dealer = _Dealer(data, asked, party_columns, TestRows(data.test_fraction, asked.seed))
     labels = dealer.labels()
     asked = replace(asked, recipe=replace(asked.recipe, tails=tails(labels.task)))
     dealer = replace(dealer, asked=asked)
-    folder = _folder(root, data, asked, holdings)
+    folder = _folder(root, data, asked, party_columns)
     known = folder / "done.json"
     if not known.exists():
-        _check_ids(data, holdings)
-        learnt_by = {party: dealer.learn(party) for party in holdings}
+        _check_ids(data, party_columns)
+        learnt_by = {party: dealer.learn(party) for party in party_columns}
         fits(dealer.lengths(labels, {party: sizes for party, (_, sizes) in learnt_by.items()}))
         made = {party: how for party, (how, _) in learnt_by.items()}
         for party, how in made.items():
@@ -81,7 +81,7 @@ def deal(
     learnt = msgspec.json.decode(known.read_bytes())
     return {
         party: _opened(folder, party, Preparation.from_dict(learnt[party]), party in asked.label_holders)
-        for party in holdings
+        for party in party_columns
     }, labels
 
 
@@ -90,13 +90,13 @@ class _Dealer:
     """Reads every file a stretch at a time, and writes what becomes of it."""
 
     data: Data
-    asked: Asked
-    holdings: Mapping[str, Holding]
+    asked: SplitRequest
+    party_columns: Mapping[str, FileColumns]
     tests: TestRows
 
     @property
-    def _labelled(self) -> Holding:
-        return self.holdings[self.asked.label_holders[0]]
+    def _labelled(self) -> FileColumns:
+        return self.party_columns[self.asked.label_holders[0]]
 
     def labels(self) -> Labels:
         """Return how labels become numbers, learnt from a sample of the training rows."""
@@ -110,7 +110,7 @@ class _Dealer:
 
     def store(self, folder: Path, party: str, how: Preparation) -> None:
         """Write a party's columns, prepared."""
-        held = self.holdings[party]
+        held = self.party_columns[party]
         single = not held.file.fine & set(held.columns)
         dtype, width = np.float32 if single else np.float64, len(how.outputs)
 
@@ -134,7 +134,7 @@ class _Dealer:
 
     def learn(self, party: str) -> tuple[Preparation, Floats]:
         """Return a party's preparation, and squared lengths of some of its rows so prepared."""
-        recipe, held = self.asked.recipe, self.holdings[party]
+        recipe, held = self.asked.recipe, self.party_columns[party]
         raw = held.file.sample(held.file.wanted(), held.columns, self._tests(held))
         learnt = Preparation.fit(
             raw,
@@ -160,12 +160,12 @@ class _Dealer:
             mean=float(sum(each.mean() for each in others)),
         )
 
-    def _tests(self, held: Holding) -> TestRows | None:
+    def _tests(self, held: FileColumns) -> TestRows | None:
         return self.tests if held.test is None else None
 
     def _write(
         self,
-        held: Holding,
+        held: FileColumns,
         label: str | None,
         make: Callable[[RawTable], Numbers],
         writer: Callable[[str, int], Writer],
@@ -209,7 +209,7 @@ def _refuse(data: Data) -> None:
             )
 
 
-def _holdings(data: Data, asked: Asked, root: Path) -> dict[str, Holding]:
+def _columns_of(data: Data, asked: SplitRequest, root: Path) -> dict[str, FileColumns]:
     """Return who holds which columns of which file."""
     apart, seed = {data.label, *(data.drop or ())}, asked.seed
     dialect = described(data)
@@ -226,7 +226,9 @@ def _holdings(data: Data, asked: Asked, root: Path) -> dict[str, Holding]:
     if data.files is not None:
         tests = data.test_files or {}
         files = {party: big(path, party) for party, path in data.files.items()}
-        holdings = {p: Holding(file, columns(file, p), tested(tests.get(p), p)) for p, file in files.items()}
+        party_columns = {
+            p: FileColumns(file, columns(file, p), tested(tests.get(p), p)) for p, file in files.items()
+        }
     elif data.train is not None:
         file, test = big(data.train), tested(data.test)
         names = columns(file)
@@ -235,22 +237,24 @@ def _holdings(data: Data, asked: Asked, root: Path) -> dict[str, Holding]:
             if data.columns is None
             else split_by_name(names, data.columns)
         )
-        holdings = {p: Holding(file, tuple(names[j] for j in places), test) for p, places in split.items()}
+        party_columns = {
+            p: FileColumns(file, tuple(names[j] for j in places), test) for p, places in split.items()
+        }
     else:
         raise DataError("data.train: name a file, or give every party its file in data.files")
-    for party, each in holdings.items():
+    for party, each in party_columns.items():
         if not each.columns:
             raise DataError(f"party '{party}' has no columns; of data read in stretches each must have some")
-    return holdings
+    return party_columns
 
 
-def _check_ids(data: Data, holdings: Mapping[str, Holding]) -> None:
+def _check_ids(data: Data, party_columns: Mapping[str, FileColumns]) -> None:
     """Refuse files whose rows are not the same in the same order: nobody holds all ids to join them."""
     if data.files is None:
         return
     if data.id is None:
         raise DataError("data.files: name the id column (data.id)")
-    (one, first), *others = [(party, held.file) for party, held in holdings.items()]
+    (one, first), *others = [(party, held.file) for party, held in party_columns.items()]
     rule = (
         "files that are read in stretches must have the same rows in the same order; sort them, or give more "
         "memory (data.memory)"
@@ -281,11 +285,13 @@ def _root(data: Data) -> Path:
     return root
 
 
-def _folder(root: Path, data: Data, asked: Asked, holdings: Mapping[str, Holding]) -> Path:
+def _folder(root: Path, data: Data, asked: SplitRequest, party_columns: Mapping[str, FileColumns]) -> Path:
     """Return where the prepared columns lie, by what they are made of."""
-    paths = {each.path for held in holdings.values() for each in (held.file, held.test) if each is not None}
+    paths = {
+        each.path for held in party_columns.values() for each in (held.file, held.test) if each is not None
+    }
     state = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(paths)]
-    held = {party: each.columns for party, each in holdings.items()}
+    held = {party: each.columns for party, each in party_columns.items()}
     plain = [state, held, data.label, data.positive, data.test_fraction, asdict(asked)]
     folder = root / hashlib.sha256(msgspec.json.encode(plain)).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

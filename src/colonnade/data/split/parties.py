@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.data.prepare import learn
-from colonnade.data.read.frames import Columns, columns_of
+from colonnade.data.read.frames import FrameColumns, columns_of
 from colonnade.data.split.assign import label_holders
 from colonnade.data.split.split import Split, check_holders, split_by_count, split_by_name
 from colonnade.data.table import RawTable
@@ -93,7 +93,7 @@ def split_columns(
 
 
 def dealer(
-    found: Columns, parties: int, columns: Mapping[str, Sequence[str | int]] | None, seed: int
+    found: FrameColumns, parties: int, columns: Mapping[str, Sequence[str | int]] | None, seed: int
 ) -> Split:
     """Return who holds which columns: as `columns` says by name or place, or about as many each by chance."""
     names = found.raw.columns
@@ -102,7 +102,7 @@ def dealer(
     return split_by_name(names, {p: [_name(c, names) for c in held] for p, held in columns.items()})
 
 
-def dealt(found: Columns, split: Split, holders: tuple[str, ...], y: NDArray[Any] | None) -> Parties:
+def dealt(found: FrameColumns, split: Split, holders: tuple[str, ...], y: NDArray[Any] | None) -> Parties:
     """Return every party's own columns, and the labels at those that hold them."""
     check_holders({party: len(places) for party, places in split.items()}, holders[0])
     tables = {

@@ -23,7 +23,7 @@ class Kind(NamedTuple):
     commitment: str
 
 
-class Day:
+class DailyComparisons:
     """How many comparisons of each kind there were, and of how many ids of the peer."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from colonnade.errors import ShareError
 START = "0" * 64
 
 
-class Line(msgspec.Struct, frozen=True):
+class ChainEntry(msgspec.Struct, frozen=True):
     """One line: its place in the chain, and a record as it was written."""
 
     hash: str
@@ -31,7 +31,7 @@ def append(path: Path, last: str, record: bytes) -> str:
     """Add a record, which is JSON, behind the line with the hash `last`; returns the hash of the new line."""
     following = _hash(last, record)
     # a line of its own even after one that a crash cut off; empty lines are no records
-    append_file(path, b"\n" + msgspec.json.encode(Line(following, msgspec.Raw(record))) + b"\n")
+    append_file(path, b"\n" + msgspec.json.encode(ChainEntry(following, msgspec.Raw(record))) + b"\n")
     return following
 
 
@@ -42,7 +42,7 @@ def read_chain(path: Path) -> tuple[list[bytes], str]:
     last = START
     for number, text in enumerate(path.read_bytes().splitlines() if path.exists() else [], start=1):
         try:
-            line = msgspec.json.decode(text, type=Line)
+            line = msgspec.json.decode(text, type=ChainEntry)
         except msgspec.MsgspecError:
             continue  # empty, or cut off by a crash; a dropped line shows in the next hash
         record = bytes(line.record)

@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from colonnade.deploy.books.daily_comparisons import Day, Kind, Purpose
+from colonnade.deploy.books.daily_comparisons import DailyComparisons, Kind, Purpose
 from colonnade.deploy.books.hash_chain import START, append, read_chain
 from colonnade.deploy.books.score_drift import ScoreMonitor
 from colonnade.shares import now
@@ -104,7 +104,7 @@ class Journal:
     latest: list[str] = field(default_factory=list)
     runs: list[Ended] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
-    compared: Day = field(default_factory=Day)
+    compared: DailyComparisons = field(default_factory=DailyComparisons)
     trained: dict[tuple[str, str], Comparison] = field(default_factory=dict)  # last by peer and entry
     last: str = START  # the hash of the last line on disk
 

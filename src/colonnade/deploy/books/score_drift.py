@@ -13,7 +13,7 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.credit.measures import psi_of_counts
-from colonnade.data.prepare.bins import Bins, number_bins
+from colonnade.data.prepare.bins import ColumnBins, number_bins
 
 FIRST = 1000  # served scores that make the reference, where there is no other
 LATEST = 5000  # scores after which counts are halved
@@ -26,7 +26,7 @@ class ScoreMonitor:
 
     def __init__(self, reference: Floats | None = None) -> None:
         self._first: list[float] = []
-        self._bins: Bins | None = None
+        self._bins: ColumnBins | None = None
         self._then = self._now = np.zeros(0)
         if reference is not None and len(reference) >= FEWEST:
             self._refer(reference)
@@ -52,7 +52,7 @@ class ScoreMonitor:
         """How far the latest scores are from the reference."""
         return psi_of_counts(self._then, self._now) if self._now.sum() >= FEWEST else None
 
-    def _count(self, bins: Bins, scores: Floats) -> None:
+    def _count(self, bins: ColumnBins, scores: Floats) -> None:
         if self._now.sum() > LATEST:
             self._now = self._now / 2
         self._now = self._now + np.bincount(bins.codes(scores), minlength=bins.count)

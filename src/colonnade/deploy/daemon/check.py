@@ -28,7 +28,7 @@ Found = Iterator[str | ColonnadeError]
 """Lines about what there is, and errors about what has to be put right."""
 
 
-class Survey(msgspec.Struct):
+class PartyCheck(msgspec.Struct):
     """What a party offers and what else there is to know, and what has to be put right; a line each."""
 
     party: str
@@ -36,9 +36,9 @@ class Survey(msgspec.Struct):
     problems: list[str] = []
 
 
-def survey(settings: Settings) -> Survey:
+def survey(settings: Settings) -> PartyCheck:
     """Return all that can be said about a party's settings without its peers."""
-    found = Survey(settings.name)
+    found = PartyCheck(settings.name)
     for part in (_identity, _data, _models, _budget, _page, _service):
         for line in _whole(part, settings):
             (found.problems if isinstance(line, ColonnadeError) else found.offers).append(str(line))

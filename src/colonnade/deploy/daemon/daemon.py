@@ -27,7 +27,7 @@ from colonnade.deploy.books.unfinished import Unfinished
 from colonnade.deploy.models.serving import Serving
 from colonnade.deploy.negotiate.approvals import Approvals
 from colonnade.deploy.negotiate.peers import Handler, Peers
-from colonnade.deploy.negotiate.shares_held import Holdings
+from colonnade.deploy.negotiate.shares_held import SharesHeld
 from colonnade.deploy.runs.answering import Answering
 from colonnade.deploy.runs.proposing import Proposing
 from colonnade.deploy.runs.run import Run
@@ -81,7 +81,7 @@ class Daemon:
         self.peers = Peers(self.mux, self.version, handlers, self._left)
         self.journal = Journal(settings.state / "journal.jsonl")
         self.serving = Serving(settings.state)
-        self.holdings = Holdings(settings, self.peers.send)
+        self.shares_held = SharesHeld(settings, self.peers.send)
         self.invite: Callable[[str], str] = _no_page
         self.books = Runs(settings, credentials, self.peers, self.journal, Ledger(settings.state), self.apart)
         self.proposing = Proposing(self.books)
@@ -100,8 +100,8 @@ class Daemon:
             Answer: self.proposing.answered,
             Pending: self._pending,
             Progress: self.books.progressed,
-            AskShare: self.holdings.asked,
-            HaveShare: self.holdings.answered,
+            AskShare: self.shares_held.asked,
+            HaveShare: self.shares_held.answered,
         }
 
     @property

@@ -102,7 +102,7 @@ async def _check(daemon: Daemon, manifest: Manifest, ask_peers: bool) -> None:
     party_models.check_unchanged(daemon.settings, terms, manifest.code)
     if ask_peers:
         daemon.peers.require(tuple(terms.parties))
-        await daemon.holdings.check(manifest)
+        await daemon.shares_held.check(manifest)
 
 
 def _only_name(daemon: Daemon) -> str:

@@ -21,7 +21,7 @@ from colonnade.deploy.settings import Settings
 from colonnade.errors import ShareError
 from colonnade.job.writing import as_toml
 from colonnade.privacy.label_noise import delta_of
-from colonnade.report.facts import Dossier, read_part
+from colonnade.report.facts import ReportFacts, read_part
 from colonnade.result import Described, Moment, Privacy, Result
 from colonnade.run.gather_result import cost_of, staleness_of
 from colonnade.run.notes import WOE_NOTE, notes
@@ -30,7 +30,7 @@ from colonnade.test_scores import TestScores
 from colonnade.timeline import Timeline
 
 
-def party_dossier(settings: Settings, model: str) -> Dossier:
+def party_facts(settings: Settings, model: str) -> ReportFacts:
     """Return all that this party may report of a model; ShareError if its share or its books are missing."""
     share = stored_shares.load(settings.state / "models", model)
     manifest = share.manifest
@@ -41,7 +41,7 @@ def party_dossier(settings: Settings, model: str) -> Dossier:
         raise ShareError(f"{path}: the books of {manifest.model} cannot be read: {error}") from error
     scores = stored_shares.scores_file(settings.state, manifest.model)
     log_odds = share.contract.loss.link == "logit"
-    return Dossier(
+    return ReportFacts(
         _result(share, cost.train),
         scores=TestScores.read(scores) if scores.is_file() else None,
         timeline=_timeline(manifest.party, cost.train),
@@ -50,7 +50,7 @@ def party_dossier(settings: Settings, model: str) -> Dossier:
         made=f"{datetime.fromisoformat(manifest.created).astimezone(UTC):%Y-%m-%d %H:%M} UTC",
         seen_by=settings.name,
         command=f"colonnade train JOB.toml, with the job below (digest {manifest.digest[:16]})",
-        facts=(
+        further=(
             ("model", manifest.model),
             ("digest of the job", manifest.digest),
             ("common rows (digest)", manifest.alignment),

@@ -25,7 +25,7 @@ HANDSHAKE_S = 5.0
 END_OF_HEAD = b"\r\n\r\n"
 
 
-class Door:
+class ConnectionLimits:
     """Makes the protocol of every connection and closes silent ones; `inner` makes what answers requests."""
 
     def __init__(
@@ -50,7 +50,7 @@ async def listen(
     patience = HANDSHAKE_S if tls is not None else None
     try:
         return await asyncio.get_running_loop().create_server(
-            Door(runner.server), host, port, ssl=tls, ssl_handshake_timeout=patience
+            ConnectionLimits(runner.server), host, port, ssl=tls, ssl_handshake_timeout=patience
         )
     except OSError as error:
         await runner.cleanup()
@@ -60,27 +60,27 @@ async def listen(
 class Visitor(asyncio.Protocol):
     """One connection: all that happens on it is passed on, for as long as it asks."""
 
-    def __init__(self, door: Door, inner: asyncio.Protocol) -> None:
-        self._door, self._inner = door, inner
+    def __init__(self, limits: ConnectionLimits, inner: asyncio.Protocol) -> None:
+        self._limits, self._inner = limits, inner
         self._transport: asyncio.BaseTransport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._tail = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        if len(self._door.inside) >= self._door.most:
-            next(iter(self._door.inside)).leave()
-        self._heard(self._door.first_s)
+        if len(self._limits.inside) >= self._limits.most:
+            next(iter(self._limits.inside)).leave()
+        self._heard(self._limits.first_s)
         self._inner.connection_made(transport)
 
     def _heard(self, patience: float) -> None:
         """Count as heard from just now; the connection is closed if nothing is asked for so many seconds."""
         self._forget()
-        self._door.inside[self] = None
+        self._limits.inside[self] = None
         self._timer = asyncio.get_running_loop().call_later(patience, self.leave)
 
     def _forget(self) -> None:
-        self._door.inside.pop(self, None)
+        self._limits.inside.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
 

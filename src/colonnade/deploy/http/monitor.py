@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from colonnade.deploy.daemon.daemon import Daemon
-from colonnade.deploy.http.connections import Door
+from colonnade.deploy.http.connections import ConnectionLimits
 from colonnade.deploy.settings import address
 from colonnade.net.stream.channel import cannot_listen
 
@@ -27,7 +27,7 @@ async def serve(daemon: Daemon) -> asyncio.Server:
         return asyncio.StreamReaderProtocol(reader, lambda r, w: _answer(daemon, r, w))
 
     try:
-        return await asyncio.get_running_loop().create_server(Door(visitor), host, port)
+        return await asyncio.get_running_loop().create_server(ConnectionLimits(visitor), host, port)
     except OSError as error:
         raise cannot_listen("monitor:", str(daemon.settings.monitor), error) from error
 

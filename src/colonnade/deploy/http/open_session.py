@@ -36,7 +36,7 @@ Waiting = tuple[list[int], asyncio.Future[list[ScoredRow]]]
 
 
 @dataclass(frozen=True)
-class Reach:
+class ScorableRows:
     """What a session can score: the place of every id that all parties know, and who is away from it."""
 
     places: dict[bytes, int] = field(default_factory=dict)
@@ -49,12 +49,12 @@ def for_clients(error: ColonnadeError) -> str:
     return hidden if isinstance(error, ShareError) else str(error)
 
 
-class StandingSession:
+class OpenSession:
     """One scoring session after the other with the other parties, for as long as the service runs."""
 
     def __init__(self, daemon: Daemon, serve: Serve) -> None:
         self._daemon, self._serve = daemon, serve
-        self.reach = Reach()  # of the latest session
+        self.scorable = ScorableRows()  # of the latest session
         self.reason = "the service is starting"  # why there is no session, while there is none
         self._share: stored_shares.StoredShare | None = None
         self._ready: scoring.Ready | None = None
@@ -138,7 +138,7 @@ class StandingSession:
         """Answer requests until the session fails, is to be refreshed, or all that were away are back."""
         places = {row.tobytes(): place for place, row in enumerate(ready.ids)}
         away = sorted(set(self.share.manifest.terms.parties) - set(ready.session.net.parties))
-        self.reach = Reach(places, away)
+        self.scorable = ScorableRows(places, away)
         self._ready = ready
         without = f"; without {', '.join(away)}" if away else ""
         log.info("ready: %d ids are known to all%s", len(ready.ids), without)
@@ -162,7 +162,7 @@ class StandingSession:
 
     def _all_back(self) -> bool:
         """Return whether parties were away when the session began and all of them are connected again."""
-        away = self.reach.away
+        away = self.scorable.away
         return bool(away) and all(self._daemon.mux.lines[peer].up for peer in away)
 
     async def _answer_waiting(self, ready: scoring.Ready) -> None:
@@ -172,7 +172,7 @@ class StandingSession:
         rows = np.array([place for places, _ in batch for place in places], dtype=np.int64)
         try:
             z = await ready.session.ask(rows)
-            z = scoring.with_mean_parts(self.share.manifest, z, self.reach.away)
+            z = scoring.with_mean_parts(self.share.manifest, z, self.scorable.away)
         except BaseException as error:
             for _, future in batch:
                 if not future.done():

@@ -28,7 +28,7 @@ from aiohttp.typedefs import Handler
 
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http.connections import listen
-from colonnade.deploy.http.open_session import ANSWER_S, StandingSession, for_clients
+from colonnade.deploy.http.open_session import ANSWER_S, OpenSession, for_clients
 from colonnade.deploy.http.openapi import document
 from colonnade.deploy.policy.quotas import Quota
 from colonnade.deploy.rows.rows import digests
@@ -54,7 +54,7 @@ class Service:
     def __init__(self, daemon: Daemon, serve: Serve) -> None:
         self._daemon, self._serve = daemon, serve
         self._token = self._read_token()
-        self.session = StandingSession(daemon, serve)
+        self.session = OpenSession(daemon, serve)
         self._refreshes = Quota("refreshes_an_hour", daemon.settings.limits.refreshes_an_hour)
         self.seconds: deque[float] = deque(maxlen=10_000)  # how long the latest requests took
 
@@ -139,7 +139,7 @@ class Service:
             return _problem(400, str(error))
         if not session.ready:
             return _problem(503, session.reason)
-        places = [session.reach.places.get(name) for name in names]
+        places = [session.scorable.places.get(name) for name in names]
         known = [place for place in places if place is not None]
         scores = iter(await session.ask(known) if known else [])
         rows = [
@@ -147,7 +147,7 @@ class Service:
             for given, place in zip(asked.ids, places, strict=True)
         ]
         self.seconds.append(time.perf_counter() - began)
-        answer = {"model": manifest.model, "degraded": session.reach.away, "scores": rows}
+        answer = {"model": manifest.model, "degraded": session.scorable.away, "scores": rows}
         return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
 
     def _digests(self, trained: Terms, ids: list[list[str]]) -> list[bytes]:
@@ -176,8 +176,8 @@ class Service:
                 "model": manifest.model,
                 "ready": ready,
                 "reason": "" if ready else session.reason,
-                "rows": len(session.reach.places),
-                "degraded": session.reach.away,
+                "rows": len(session.scorable.places),
+                "degraded": session.scorable.away,
                 "columns": manifest.columns,
             }
         )

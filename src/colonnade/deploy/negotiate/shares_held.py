@@ -26,7 +26,7 @@ Send = Callable[[str, Message], Awaitable[None]]
 
 
 @dataclass
-class Holdings:
+class SharesHeld:
     """The questions that one daemon asks about shares, and its answers to those of its peers."""
 
     settings: Settings

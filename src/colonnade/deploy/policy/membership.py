@@ -32,7 +32,7 @@ from colonnade.shares import now
 
 
 @dataclass(frozen=True)
-class Asked:
+class ComparisonRequest:
     """What ids are compared for: which run, for training or scores, and by whose wish.
 
     `changed` is whether the job lets parties come with other ids than the time before.
@@ -56,7 +56,7 @@ class Membership:
         """Return what this party announces of its set of ids."""
         return announced(self.settings, ids)
 
-    async def admit(self, asked: Asked, own_ids: int, rosters: Mapping[str, Roster]) -> None:
+    async def admit(self, asked: ComparisonRequest, own_ids: int, rosters: Mapping[str, Roster]) -> None:
         """Write down that ids are compared now; Refused or ChangedIds if that would tell too much."""
         for peer, roster in sorted(rosters.items()):
             self._check_sizes(asked, peer, roster, own_ids)
@@ -79,7 +79,7 @@ class Membership:
                 )
             )
 
-    def _check_sizes(self, asked: Asked, peer: str, roster: Roster, own_ids: int) -> None:
+    def _check_sizes(self, asked: ComparisonRequest, peer: str, roster: Roster, own_ids: int) -> None:
         limits, ids = self.settings.limits, most_tested(roster.size, roster.method)
         brings = f"{peer} brings {roster.size} ids"
         if ids > roster.size:
@@ -94,12 +94,12 @@ class Membership:
                 f"{own_ids} of {self.settings.name}; nothing was compared"
             )
 
-    def _check_often(self, asked: Asked, peer: str) -> None:
+    def _check_often(self, asked: ComparisonRequest, peer: str) -> None:
         most = self.settings.limits.comparisons_a_day
         if self.journal.compared.times(peer, asked.entry, now(-DAY_S)) >= most:
             raise Refused(f"limits.comparisons_a_day = {most} of these ids is reached; nothing was compared")
 
-    def _check_changed(self, asked: Asked, peer: str, roster: Roster) -> None:
+    def _check_changed(self, asked: ComparisonRequest, peer: str, roster: Roster) -> None:
         before = self.journal.trained.get((peer, asked.entry))
         if before is None or before.commitment == roster.commitment.hex():
             return

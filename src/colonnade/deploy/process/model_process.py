@@ -101,7 +101,7 @@ def _exactly(line: socket.socket, size: int) -> bytearray:
 # -- in the daemon ------------------------------------------------------------------------------------
 
 
-class Lodging:
+class ModelProcess:
     """A process with the models of one share. All but `close` takes long, and belongs into a thread."""
 
     def __init__(self, settings: Settings, model: str, columns: int) -> None:
@@ -120,8 +120,8 @@ class Lodging:
         match self.ask(self._task):
             case Built(own, head):
                 return GivenModels(
-                    None if own is None else Lodged(self, OWN, own),
-                    None if head is None else Lodged(self, HEAD, head),
+                    None if own is None else ModelProxy(self, OWN, own),
+                    None if head is None else ModelProxy(self, HEAD, head),
                 )
             case other:
                 raise WorkerError(f"the process of a model answers {type(other).__name__}")
@@ -158,10 +158,10 @@ class Lodging:
 
 
 @dataclass(frozen=True, eq=False)
-class Lodged:
+class ModelProxy:
     """A model in another process, with the parameters that its share has."""
 
-    lodging: Lodging
+    process: ModelProcess
     part: str
     parameters: int
 
@@ -170,7 +170,7 @@ class Lodged:
 
     def forward(self, W: Numbers, X: Matrix) -> Numbers:
         """Outputs of the rows with the parameters of the share, of which W is one copy."""
-        match self.lodging.ask(Rows.of(self.part, dense(X))):
+        match self.process.ask(Rows.of(self.part, dense(X))):
             case Rows() as found:
                 return found.numbers()[None]
             case other:

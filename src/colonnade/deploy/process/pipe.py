@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from colonnade import errors
-from colonnade.deploy.policy.membership import Asked
+from colonnade.deploy.policy.membership import ComparisonRequest
 from colonnade.deploy.session.session import Event
 from colonnade.deploy.settings import Settings
 from colonnade.errors import ColonnadeError, WorkerError
@@ -58,7 +58,7 @@ class Restored(msgspec.Struct, tag="restored", frozen=True):
     peer: str
 
 
-class Stop(msgspec.Struct, tag="stop", frozen=True):
+class StopRun(msgspec.Struct, tag="stop", frozen=True):
     """To the process: end the run at all its parties; one that is `cut` off may go on in another session."""
 
     reason: str
@@ -68,7 +68,7 @@ class Stop(msgspec.Struct, tag="stop", frozen=True):
 class Compare(msgspec.Struct, tag="compare", frozen=True):
     """To the daemon: may these ids be compared? It writes down that they are."""
 
-    asked: Asked
+    asked: ComparisonRequest
     own_ids: int
     rosters: dict[str, Roster]
 
@@ -110,13 +110,13 @@ class Seen(msgspec.Struct, tag="seen", frozen=True):
     event: Event
 
 
-class Measured(msgspec.Struct, tag="measured", frozen=True):
+class ModelMeasured(msgspec.Struct, tag="measured", frozen=True):
     """To the daemon: the model was measured."""
 
     moment: Moment
 
 
-class Told(msgspec.Struct, tag="told", frozen=True):
+class LabelsTold(msgspec.Struct, tag="told", frozen=True):
     """To the daemon: from now on training may tell about labels."""
 
 
@@ -126,8 +126,8 @@ class Done(msgspec.Struct, tag="done", frozen=True):
     manifest: bytes
 
 
-ToWorker = Order | Frame | Lost | Restored | Stop | Compared | Fault
-ToDaemon = Frame | Compare | Seen | Measured | Told | Done | Fault
+ToWorker = Order | Frame | Lost | Restored | StopRun | Compared | Fault
+ToDaemon = Frame | Compare | Seen | ModelMeasured | LabelsTold | Done | Fault
 
 T = TypeVar("T")
 

@@ -28,15 +28,15 @@ from colonnade.deploy.process.pipe import (
     Done,
     Fault,
     Frame,
+    LabelsTold,
     Lost,
-    Measured,
+    ModelMeasured,
     Order,
     Pipe,
     Restored,
     Seen,
-    Stop,
+    StopRun,
     ToDaemon,
-    Told,
 )
 from colonnade.deploy.session.session import STRETCHES, RunSession, Tell
 from colonnade.errors import Aborted, ColonnadeError, Interrupted, WorkerError, WorkerLost
@@ -165,9 +165,9 @@ class WorkerSession:
                         pipe.write(Fault.of(refusal))
                 case Seen(event):
                     self.tell(event)
-                case Measured(moment):
+                case ModelMeasured(moment):
                     self.report(moment)
-                case Told():
+                case LabelsTold():
                     self.told = True
                 case Done(manifest):
                     return msgspec.json.decode(manifest, type=Manifest)
@@ -233,7 +233,7 @@ class WorkerSession:
         """Ask the process to end, and end it if it has not in so many seconds."""
         self._stopped = self._stopped or reason
         if self._pipe is not None:
-            self._pipe.write(Stop(reason, self._cut))
+            self._pipe.write(StopRun(reason, self._cut))
         if self._process is not None:
             asyncio.get_running_loop().call_later(seconds, partial(_kill, self._process))
 

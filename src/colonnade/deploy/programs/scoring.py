@@ -20,8 +20,8 @@ from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Holding, Scorer, Session
 from colonnade.deploy.models.party_models import check_unchanged, is_own_code, restored_models
 from colonnade.deploy.models.stored_shares import Manifest, StoredShare
-from colonnade.deploy.policy.membership import Asked
-from colonnade.deploy.process.model_process import Lodging
+from colonnade.deploy.policy.membership import ComparisonRequest
+from colonnade.deploy.process.model_process import ModelProcess
 from colonnade.deploy.rows.rows import PartyRows, load_rows
 from colonnade.deploy.session.aligning import common_rows
 from colonnade.deploy.session.session import Event, RunSession
@@ -61,15 +61,15 @@ def scorer(
     plan: Plan[Any],
     arrays: Arrays,
     X: Matrix,
-    lodging: Lodging | None = None,
+    process: ModelProcess | None = None,
 ) -> Scorer:
     """Return this party's share of a model, applied to its columns of some rows.
 
-    Models that are code of this party's own compute in the `lodging`, if there is one, else here.
+    Models that are code of this party's own compute in the `process`, if there is one, else here.
     """
     models = GivenModels()
-    if lodging is not None:
-        models = lodging.models()
+    if process is not None:
+        models = process.models()
     elif contract.asks_for_models:
         models = restored_models(settings, contract.terms, plan, arrays, int(X.shape[1]))
     return contract.conversation.share.scorer(Holding(plan, settings.name, arrays, X, models))
@@ -141,7 +141,7 @@ async def _ready(
 ) -> AsyncIterator[tuple[Session, Rows]]:
     """Find the common rows and apply the share to them; gives the session and this party's common rows."""
     contract, trained, digest = share.contract, share.manifest.terms, terms.digest()
-    asked = Asked(
+    asked = ComparisonRequest(
         run=f"{session.run:08x}",
         purpose="score",
         entry=terms.data or trained.parties[session.me].data,
@@ -152,18 +152,18 @@ async def _ready(
     rows = session.own_rows.table.take(found.rows)
     table = await asyncio.to_thread(share.preparation.transform, rows)
     plan = contract.plan(session.me, table.width, share.manifest.rows["train"])
-    settings, lodging = session.settings, None
+    settings, process = session.settings, None
     if contract.asks_for_models and is_own_code(settings, trained):
-        lodging = Lodging(settings, share.manifest.model, table.width)
+        process = ModelProcess(settings, share.manifest.model, table.width)
     try:
-        part = await asyncio.to_thread(scorer, settings, contract, plan, share.arrays, table.X, lodging)
+        part = await asyncio.to_thread(scorer, settings, contract, plan, share.arrays, table.X, process)
         secrets = await session.party.join(session.train, digest)
         secure = session.party.secure_sum(session.train, secrets, trained.secure.sum)
         streams = PairStreams(session.me, secrets)
         yield Session(session.train, secure, terms.asker, part, streams, Thread()), found.rows
     finally:
-        if lodging is not None:
-            lodging.close()
+        if process is not None:
+            process.close()
 
 
 def outputs(share: StoredShare, z: Floats) -> list[ScoredRow]:

@@ -20,7 +20,7 @@ from colonnade.conversations.predict import Session, SummedPart
 from colonnade.deploy.books import unfinished
 from colonnade.deploy.models import party_models, stored_shares
 from colonnade.deploy.policy.cost_limits import check_limits
-from colonnade.deploy.policy.membership import Asked
+from colonnade.deploy.policy.membership import ComparisonRequest
 from colonnade.deploy.programs.scoring import scorer
 from colonnade.deploy.session.aligning import common_rows
 from colonnade.deploy.session.prepared import Aligned, prepared
@@ -180,7 +180,7 @@ async def _common(session: RunSession, contract: Contract) -> Alignment:
 
 async def _align(session: RunSession, terms: Terms) -> Alignment:
     """Find the common rows."""
-    asked = Asked(
+    asked = ComparisonRequest(
         run=f"{session.run:08x}",
         purpose="train",
         entry=terms.parties[session.me].data,

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from colonnade.arrays import Digests
 from colonnade.deploy.models.stored_shares import Manifest
-from colonnade.deploy.policy.membership import Asked, announced
+from colonnade.deploy.policy.membership import ComparisonRequest, announced
 from colonnade.deploy.process.logs import log_to_stderr
 from colonnade.deploy.process.pipe import (
     Compare,
@@ -28,14 +28,14 @@ from colonnade.deploy.process.pipe import (
     Done,
     Fault,
     Frame,
+    LabelsTold,
     Lost,
-    Measured,
+    ModelMeasured,
     Order,
     Pipe,
     Restored,
     Seen,
-    Stop,
-    Told,
+    StopRun,
     ToWorker,
 )
 from colonnade.deploy.process.resource_limits import confine
@@ -90,7 +90,7 @@ class PipeWire:
         self.closed = True
 
 
-class Worker:
+class TrainingWorker:
     """The process: what it was told to do, and its end of the socket."""
 
     def __init__(self, pipe: Pipe[ToWorker], order: Order) -> None:
@@ -120,8 +120,8 @@ class Worker:
                 session = RunSession(order.run, self.settings, party, own, order.minimum, self)
                 session.recorder, session.aligned = self.recorder, order.aligned
                 session.tell = lambda event: self._say(Seen(event))
-                session.began = lambda: self._say(Told())
-                program = training(self.contract, lambda moment: self._say(Measured(moment)))
+                session.began = lambda: self._say(LabelsTold())
+                program = training(self.contract, lambda moment: self._say(ModelMeasured(moment)))
                 return await program(session)
         finally:
             listening.cancel()
@@ -156,7 +156,7 @@ class Worker:
                 case Restored(peer):
                     for wire in self.wires:
                         wire.restored(peer)
-                case Stop(reason, cut):
+                case StopRun(reason, cut):
                     for net in nets:
                         net.fail((Interrupted if cut else Aborted)(reason))
                 case Compared() | Fault() if self._verdict is not None and not self._verdict.done():
@@ -187,7 +187,7 @@ class Worker:
         """Return what this party announces of its set of ids."""
         return announced(self.settings, ids)
 
-    async def admit(self, asked: Asked, own_ids: int, rosters: Mapping[str, Roster]) -> None:
+    async def admit(self, asked: ComparisonRequest, own_ids: int, rosters: Mapping[str, Roster]) -> None:
         """Ask the daemon whether these ids may be compared."""
         self._verdict = asyncio.get_running_loop().create_future()
         self._say(Compare(asked, own_ids, dict(rosters)))
@@ -203,7 +203,7 @@ async def _main(fd: int) -> None:
     confine(order.settings.limits)
     end: Done | Fault
     try:
-        end = Done(msgspec.json.encode(await Worker(pipe, order).run()))
+        end = Done(msgspec.json.encode(await TrainingWorker(pipe, order).run()))
     except BaseException as error:
         end = Fault.of(first_cause(error))
     await pipe.bid_farewell(end)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from colonnade.conversations.align import Alignment, AlignTerms, align
-from colonnade.deploy.policy.membership import Asked
+from colonnade.deploy.policy.membership import ComparisonRequest
 from colonnade.deploy.rows.rows import rules_of
 from colonnade.deploy.session.session import Event, RunSession
 from colonnade.job import Key
@@ -16,7 +16,7 @@ async def common_rows(
     session: RunSession,
     digest: str,
     keys: Sequence[Key],
-    asked: Asked,
+    asked: ComparisonRequest,
     *,
     minimum: int = 1,
     method: Literal["curve", "ot"] = "curve",

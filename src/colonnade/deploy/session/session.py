@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from colonnade.arrays import Digests
-from colonnade.deploy.policy.membership import Asked
+from colonnade.deploy.policy.membership import ComparisonRequest
 from colonnade.deploy.rows.rows import PartyRows
 from colonnade.deploy.settings import Settings
 from colonnade.errors import (
@@ -58,7 +58,7 @@ class Guard(Protocol):
         """Return what this party announces of its set of ids."""
         ...
 
-    async def admit(self, asked: Asked, own_ids: int, rosters: Mapping[str, Roster]) -> None:
+    async def admit(self, asked: ComparisonRequest, own_ids: int, rosters: Mapping[str, Roster]) -> None:
         """Write down that ids are compared now; raise if that would tell too much."""
         ...
 

@@ -68,7 +68,7 @@ class Use(Section, frozen=True):
     loss_seen_by: Literal["active", "all"] = "active"
 
 
-class Lasting(Checkpoint, frozen=True):
+class CheckpointTerms(Checkpoint, frozen=True):
     """How often parties store the state of a run, and how long one that went away is waited for."""
 
     wait_s: float = 300.0
@@ -84,7 +84,7 @@ class Terms(Training, frozen=True, kw_only=True):
     prepare: Prepare = Prepare()
     use: Use = Use()
     model: ModelTerms = ModelTerms()
-    checkpoint: Lasting = Lasting()
+    checkpoint: CheckpointTerms = CheckpointTerms()
 
     @property
     def active(self) -> tuple[str, ...]:

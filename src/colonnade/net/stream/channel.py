@@ -68,7 +68,7 @@ class Channel(Protocol):
         ...
 
 
-class Engine(Protocol):
+class Transport(Protocol):
     """Dials and listens. A new transport is a new engine."""
 
     write_size: int

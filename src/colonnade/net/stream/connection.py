@@ -27,7 +27,7 @@ _GREETING = re.compile(rb"(?:\0\0)?colonnade/(\d{1,9}) ")
 _REFUSAL = b"refused "
 
 
-class Owner(Protocol):
+class ConnectionOwner(Protocol):
     """What a connection asks of the wire it belongs to, and tells it."""
 
     me: str
@@ -72,7 +72,7 @@ class Owner(Protocol):
 class Connection:
     """The receiver of one channel. `peer` is who is there, once the greetings are done."""
 
-    def __init__(self, owner: Owner, channel: Channel, dialled: str | None) -> None:
+    def __init__(self, owner: ConnectionOwner, channel: Channel, dialled: str | None) -> None:
         loop = asyncio.get_running_loop()
         self.channel = channel
         self.dialled = dialled

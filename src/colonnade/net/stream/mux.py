@@ -25,7 +25,7 @@ from colonnade.net.recorder import Recorder
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import Address
 from colonnade.net.stream.port import Port
-from colonnade.net.stream.run_wires import RunWire, RunWires, StandingLine
+from colonnade.net.stream.run_wires import DaemonLine, RunWire, RunWires
 from colonnade.net.stream.tls import TlsEngine
 from colonnade.net.stream.wire import NetworkWire
 
@@ -42,14 +42,14 @@ Missed = Callable[[str, str], None]
 """Called with a peer and why there is no line with it, once for every reason."""
 
 
-class Room(NamedTuple):
+class MessageLimits(NamedTuple):
     """How many bytes a message may have, and all that lie unread."""
 
     message: int
     waiting: int
 
 
-CONTROL_ROOM = Room(2**20, 8 * 2**20)  # daemons say short things beside the runs
+CONTROL_ROOM = MessageLimits(2**20, 8 * 2**20)  # daemons say short things beside the runs
 
 
 @dataclass
@@ -64,10 +64,10 @@ class Mux:
     waiting_limit: int = WAITING_LIMIT
     renewed: Callable[[], Credentials] | None = None  # reads the pinned certificates again
     recheck_s: float = 60.0
-    lines: dict[str, StandingLine] = field(init=False)
+    lines: dict[str, DaemonLine] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.lines = {peer: StandingLine(peer) for peer in self.peers}
+        self.lines = {peer: DaemonLine(peer) for peer in self.peers}
         self._runs = RunWires(self.waiting_limit)
         self._port = Port(TlsEngine(self.credentials), self.listen)
         self._keepers: list[asyncio.Task[None]] = []
@@ -111,14 +111,14 @@ class Mux:
         for party in parties:
             if party != self.me and not (line := self.lines[party]).up:
                 raise PeerUnreachable(f"{party} is away: {line.reason}")
-        return self._endpoint(run, parties, deadline, Room(SIZE_LIMIT, self.waiting_limit), recorder)
+        return self._endpoint(run, parties, deadline, MessageLimits(SIZE_LIMIT, self.waiting_limit), recorder)
 
     def _endpoint(
         self,
         run: int,
         parties: tuple[str, ...],
         deadline: float,
-        room: Room,
+        room: MessageLimits,
         recorder: Recorder | None = None,
     ) -> Endpoint:
         lines = {party: self.lines[party] for party in parties if party != self.me}
@@ -139,7 +139,7 @@ class Mux:
 
     # -- lines --------------------------------------------------------------------------------------
 
-    async def _keep(self, line: StandingLine, talk: Talk, missed: Missed) -> None:
+    async def _keep(self, line: DaemonLine, talk: Talk, missed: Missed) -> None:
         said = ""
         # a cancellation that arrives while a line is being put away must not begin another
         while not self._closing:
@@ -170,7 +170,7 @@ class Mux:
                 if line.wire is not None:
                     line.wire.recheck(credentials)
 
-    async def _live(self, line: StandingLine, talk: Talk) -> None:
+    async def _live(self, line: DaemonLine, talk: Talk) -> None:
         """Begin a line, talk on it until it ends or the talk does, and put it away."""
         ended: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         line.wire = wire = self._wire(line.peer, ended)

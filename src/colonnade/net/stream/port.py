@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from random import SystemRandom
 
 from colonnade.net.stream.certificates import names_in
-from colonnade.net.stream.channel import Address, Channel, Engine
+from colonnade.net.stream.channel import Address, Channel, Transport
 
 _NEVER_LENT = range(15_000, 32_768)  # Linux lends ports from 32768 on, other systems from 49152 on
 _TRIES = 1000
@@ -23,7 +23,7 @@ _TRIES = 1000
 class Port:
     """A listening port that hands each channel to the line of the peer at its other end."""
 
-    def __init__(self, engine: Engine, address: Address) -> None:
+    def __init__(self, engine: Transport, address: Address) -> None:
         self.address = address
         self.refused: Counter[str] = Counter()
         self._engine = engine
@@ -52,7 +52,7 @@ class Port:
 
 
 class PeerEngine:
-    """An `Engine` for one peer: it dials as usual, and listens through the common port."""
+    """An `Transport` for one peer: it dials as usual, and listens through the common port."""
 
     def __init__(self, port: Port, peer: str) -> None:
         self.write_size = port._engine.write_size

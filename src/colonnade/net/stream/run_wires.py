@@ -23,7 +23,7 @@ WEIGHED_EVERY = 2**20  # bytes that a peer sends between two looks at what is ke
 
 
 @dataclass
-class StandingLine:
+class DaemonLine:
     """The line with one peer: the wire while there is one, and why there is none."""
 
     peer: str
@@ -106,7 +106,7 @@ class RunWire:
     intact = True
     retry_after: float | None = None
 
-    def __init__(self, runs: RunWires, lines: Mapping[str, StandingLine], routes: Routes) -> None:
+    def __init__(self, runs: RunWires, lines: Mapping[str, DaemonLine], routes: Routes) -> None:
         self.keys = [(routes.of[peer], peer) for peer in lines]
         self._runs = runs
         self._lines = lines

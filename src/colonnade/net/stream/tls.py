@@ -15,9 +15,9 @@ from colonnade.errors import CertificateError
 from colonnade.net.framing import RECORD
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import AT_ONCE, Channel, cannot_listen
-from colonnade.net.stream.crowd import Crowd
 from colonnade.net.stream.poller import SUPPORTED, Poller
 from colonnade.net.stream.tls_channel import TlsChannel
+from colonnade.net.stream.unproven import UnprovenGuests
 
 STRANGERS = 512  # handshakes at one time; somebody is turned away for who comes on top of these
 
@@ -33,7 +33,7 @@ class TlsEngine:
         self._server = _context(ssl.PROTOCOL_TLS_SERVER, credentials)
         self._server.num_tickets = 0
         self._listener: asyncio.Server | None = None
-        self._strangers: Crowd[TlsChannel] = Crowd(STRANGERS)
+        self._strangers: UnprovenGuests[TlsChannel] = UnprovenGuests(STRANGERS)
         self._poller = Poller()
 
     async def dial(self, peer: str, host: str, port: int) -> Channel:
@@ -73,7 +73,7 @@ class TlsEngine:
                     refused(_words(error))
 
             incoming = TlsChannel(self._server, outcome, lambda error: error, self._poller, server=True)
-            incoming.crowd = self._strangers
+            incoming.unproven = self._strangers
             if (turned_away := self._strangers.enter(incoming)) is not None:
                 turned_away.abort()
                 refused("too many connections")

@@ -15,9 +15,9 @@ from typing import cast
 
 from colonnade.net.framing import RECORD
 from colonnade.net.stream.channel import CLOSE_S, Receiver
-from colonnade.net.stream.crowd import Crowd
 from colonnade.net.stream.poller import SUPPORTED, Poller
 from colonnade.net.stream.sealed import Sealed
+from colonnade.net.stream.unproven import UnprovenGuests
 
 HANDSHAKE_S = 10.0
 HANDSHAKE_BUFFER, READ_BUFFER, WRITE_BUFFER = 2**13, 2**17, 2**18
@@ -45,7 +45,9 @@ class TlsChannel(asyncio.BufferedProtocol):
     ) -> None:
         self.certificate = b""
         self.welcome = True
-        self.crowd: Crowd[TlsChannel] | None = None  # of those who have not shown yet who they are
+        self.unproven: UnprovenGuests[TlsChannel] | None = (
+            None  # of those who have not shown yet who they are
+        )
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=server)
         self._buffer = memoryview(bytearray(HANDSHAKE_BUFFER))  # strangers get little
@@ -131,8 +133,8 @@ class TlsChannel(asyncio.BufferedProtocol):
             return
         self._incoming.write(self._buffer[:nbytes])
         if not self._secured:
-            if self.crowd is not None:
-                self.crowd.spoke(self)
+            if self.unproven is not None:
+                self.unproven.spoke(self)
             self._handshake()
         elif self._receiver is not None:
             self._read(self._receiver)

@@ -18,7 +18,7 @@ from colonnade.errors import CertificateError, ColonnadeError, NetworkError, Pee
 from colonnade.net.framing import stream_framing
 from colonnade.net.network import Deliver, Lost, Restored
 from colonnade.net.stream.certificates import Credentials, names_in
-from colonnade.net.stream.channel import CLOSE_S, Address, Channel, Engine
+from colonnade.net.stream.channel import CLOSE_S, Address, Channel, Transport
 from colonnade.net.stream.connection import PROTOCOL, Connection
 from colonnade.net.stream.outbox import Outbox
 from colonnade.net.stream.peer_link import PeerLink
@@ -32,7 +32,7 @@ STRANGERS = 128  # connections at one time that have not yet said who they are
 
 
 class NetworkWire:
-    """A `Wire` over any `Engine`. Attach an endpoint to it, then `await start()`.
+    """A `Wire` over any `Transport`. Attach an endpoint to it, then `await start()`.
 
     `addresses` says where `me` listens and where it dials each of the others.
     """
@@ -48,7 +48,7 @@ class NetworkWire:
         me: str,
         addresses: Mapping[str, Address],
         credentials: Credentials,
-        engine: Engine,
+        engine: Transport,
         *,
         connect_s: float = CONNECT_S,
         reconnect_s: float = RECONNECT_S,

@@ -21,7 +21,7 @@ from colonnade.secure.ot.code import encoded, message
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class IdTable:
     """What an asker's ids of a lot have become: where they lie, and a message for every place."""
 
     seed: int
@@ -38,7 +38,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Key:
+class TransferKey:
     """What F depends on: the choices of the transfers and the seeds that they gave, for one asker."""
 
     choices: Words
@@ -46,14 +46,14 @@ class Key:
     context: bytes
 
 
-def write(ids: Digests, room: int) -> Table:
+def write(ids: Digests, room: int) -> IdTable:
     """Return the table of an asker's ids, filled up with noise as if there were so many as there is room
     for."""
     noise = np.frombuffer(os.urandom(32 * (room - len(ids))), dtype=np.uint64).reshape(-1, 4)
     seed, table = write_table(
         np.concatenate([_keys(ids), noise[:, :2]]), np.concatenate([_messages(ids), noise[:, 2:]])
     )
-    return Table(seed, message(table))
+    return IdTable(seed, message(table))
 
 
 def rows_for(room: int) -> int:
@@ -66,7 +66,7 @@ def learn(ids: Digests, room: int, seed: int, rows: Words, context: bytes) -> Wo
     return hashes(context, ids, read_table(rows[: size_for(room)], seed, _keys(ids)))
 
 
-def compute(ids: Digests, room: int, seed: int, rows: Words, key: Key) -> Words:
+def compute(ids: Digests, room: int, seed: int, rows: Words, key: TransferKey) -> Words:
     """F of ids of the same lot, by the key holder, from its rows and the seed of the asker's table."""
     read = read_table(rows[: size_for(room)], seed, _keys(ids))
     read ^= encoded(_messages(ids)) & key.choices

@@ -161,10 +161,10 @@ class HiddenTraining:
         if self.form == "division" or self.me not in self.pair:
             return None
         if self.me == self.pair.dealer:
-            values = shared_logistic.Dealer(streams, self.pair).deal(line, count, self.scale.sines)
+            values = shared_logistic.LogisticDealer(streams, self.pair).deal(line, count, self.scale.sines)
             await self.net.send(self.pair.owner, Dealt(line, values))
             return None
-        holder = shared_logistic.Holder(streams, self.pair)
+        holder = shared_logistic.LogisticHolder(streams, self.pair)
         if self.me == self.pair.asker:
             return Sines(holder.phases(line, count), holder.dealt(line, count))
         message = await self.net.recv(

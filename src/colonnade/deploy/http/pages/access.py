@@ -28,7 +28,7 @@ NAME_LIMIT = 60
 
 
 @dataclass
-class Session:
+class SignedIn:
     """Somebody who signed in: by which name, the secret of their forms, and what to tell them next."""
 
     who: str
@@ -52,7 +52,7 @@ class Access:
     """The sessions of one daemon's page; secrets are kept as digests only."""
 
     token: str
-    sessions: dict[str, Session] = field(default_factory=dict)
+    sessions: dict[str, SignedIn] = field(default_factory=dict)
     invitations: dict[str, tuple[str, float]] = field(default_factory=dict)
     wrong: int = 0
     slow: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -81,7 +81,7 @@ class Access:
             return self._begin(who.replace("(command)", "(page)"))
         return None  # at once: nobody guesses 256 random bits
 
-    def session(self, cookie: str | None) -> Session | None:
+    def session(self, cookie: str | None) -> SignedIn | None:
         """Return the session of a cookie, if it is one and has not ended."""
         found = self.sessions.get(_digest(cookie)) if cookie else None
         return found if found is not None and found.until > time.monotonic() else None
@@ -97,7 +97,7 @@ class Access:
         while len(self.sessions) >= MOST_SESSIONS:
             del self.sessions[next(iter(self.sessions))]
         cookie = secrets.token_urlsafe(32)
-        self.sessions[_digest(cookie)] = Session(who, time.monotonic() + SESSION_S)
+        self.sessions[_digest(cookie)] = SignedIn(who, time.monotonic() + SESSION_S)
         return cookie
 
     async def _slow_down(self) -> None:
@@ -110,7 +110,7 @@ class Access:
             self.wrong -= 1
 
 
-def _forget(until: dict[str, float], of: dict[str, Session] | dict[str, tuple[str, float]]) -> None:
+def _forget(until: dict[str, float], of: dict[str, SignedIn] | dict[str, tuple[str, float]]) -> None:
     """Delete what has ended."""
     for key in [key for key, end in until.items() if end <= time.monotonic()]:
         del of[key]

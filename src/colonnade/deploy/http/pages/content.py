@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from colonnade.deploy.daemon import views
 from colonnade.deploy.daemon.daemon import Daemon
-from colonnade.deploy.http.pages.access import Session
-from colonnade.deploy.http.pages.html import Html, join, tag
+from colonnade.deploy.http.pages.access import SignedIn
+from colonnade.report.html import Html, joined, tag
 from colonnade.report.summary import NAMES
 
 SHOWN = 30  # decisions
@@ -64,7 +64,7 @@ def sign_in(name: str, problem: str) -> str:
     return document(f"{name} · Colonnade", main)
 
 
-def overview(daemon: Daemon, session: Session) -> str:
+def overview(daemon: Daemon, session: SignedIn) -> str:
     """Return the page of a daemon, for somebody who signed in."""
     settings = daemon.settings
     out = _form("/logout", session, tag("button", "Sign out"))
@@ -119,7 +119,7 @@ def _section(title: str, names: Sequence[str], rows: Iterable[Sequence[str]]) ->
     ]
     head = tag("tr", *(tag("th", name, scope="col") for name in names))
     none = tag("p", "none", class_="pad soft")
-    return join([tag("h2", title), tag("div", tag("table", head, *body) if body else none, class_="card")])
+    return joined(tag("h2", title), tag("div", tag("table", head, *body) if body else none, class_="card"))
 
 
 def _peer(peer: views.PeerView) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ def _run(run: views.RunView) -> tuple[str, ...]:
     about = f"{run.about}, proposed by {run.proposer}"
     number, state = tag("code", run.run, class_="whole"), _state(run.state, TONES.get(run.state, "warn"))
     said = f" · {run.progress}" if run.when and run.progress else run.progress
-    return number, about, state, join([_time(run.when), said, _curve(run.losses)])
+    return number, about, state, joined(_time(run.when), said, _curve(run.losses))
 
 
 def _state(text: str, tone: str) -> Html:
@@ -165,17 +165,17 @@ def _curve(losses: list[tuple[int, float]]) -> Html:
         role="img",
         aria_label=words,
     )
-    return join([drawing, tag("span", words, class_="soft")])
+    return joined(drawing, tag("span", words, class_="soft"))
 
 
-def _proposals(waiting: list[views.ProposalView], session: Session) -> Html:
+def _proposals(waiting: list[views.ProposalView], session: SignedIn) -> Html:
     """Return the proposals that wait, each with what it gives away and the two buttons."""
     if not waiting:
         return Html("")
-    return join([tag("h2", "Waiting for your approval"), *(_proposal(each, session) for each in waiting)])
+    return joined(tag("h2", "Waiting for your approval"), *(_proposal(each, session) for each in waiting))
 
 
-def _proposal(each: views.ProposalView, session: Session) -> Html:
+def _proposal(each: views.ProposalView, session: SignedIn) -> Html:
     leaks = [tag("li", tag("b", leak), f": {words}") for leak, words in each.leaks.items()]
     epsilon = "no bound" if each.epsilon is None else f"{each.epsilon:g} (delta {each.delta:g})"
     facts = {
@@ -191,7 +191,7 @@ def _proposal(each: views.ProposalView, session: Session) -> Html:
     return tag(
         "div",
         tag("h3", f"{each.job}, proposed by {each.proposer}"),
-        tag("dl", *(join([tag("dt", name), tag("dd", value)]) for name, value in facts.items())),
+        tag("dl", *(joined(tag("dt", name), tag("dd", value)) for name, value in facts.items())),
         tag("ul", *(tag("li", sentence) for sentence in each.gives_away)),
         tag("div", "It gives away, by construction:", tag("ul", *leaks), class_="leaks"),
         tag("details", tag("summary", "The whole job"), tag("pre", each.terms)),
@@ -201,7 +201,7 @@ def _proposal(each: views.ProposalView, session: Session) -> Html:
     )
 
 
-def _decide(each: views.ProposalView, session: Session) -> Html:
+def _decide(each: views.ProposalView, session: SignedIn) -> Html:
     digest = tag("input", type="hidden", name="digest", value=each.digest)
     read = tag("input", type="checkbox", name="read", value="yes", required=True)
     return tag(
@@ -230,12 +230,12 @@ def _decide(each: views.ProposalView, session: Session) -> Html:
     )
 
 
-def _models(stored: list[views.ModelView], session: Session) -> Html:
+def _models(stored: list[views.ModelView], session: SignedIn) -> Html:
     names = ["model", "algorithm", "rows", "metrics", "made", "state", ""]
     return _section("Models", names, [_model(each, session) for each in stored])
 
 
-def _model(each: views.ModelView, session: Session) -> tuple[str, ...]:
+def _model(each: views.ModelView, session: SignedIn) -> tuple[str, ...]:
     state, button = Html(""), Html("")
     if each.serves:
         state = _state("serves", "good")
@@ -261,7 +261,7 @@ def _model(each: views.ModelView, session: Session) -> tuple[str, ...]:
     )
 
 
-def _form(action: str, session: Session, *parts: str) -> Html:
+def _form(action: str, session: SignedIn, *parts: str) -> Html:
     """Return a form that changes something, with the secret of the session."""
     secret = tag("input", type="hidden", name="form", value=session.form)
     return tag("form", secret, *parts, method="post", action=action)

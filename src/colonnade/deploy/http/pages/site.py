@@ -17,7 +17,7 @@ from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http import monitor
 from colonnade.deploy.http.connections import listen
 from colonnade.deploy.http.pages import content
-from colonnade.deploy.http.pages.access import Access, Session, comes_from_here, names_this_machine, same
+from colonnade.deploy.http.pages.access import Access, SignedIn, comes_from_here, names_this_machine, same
 from colonnade.deploy.settings import address
 from colonnade.deploy.tokens import read_token
 from colonnade.errors import ColonnadeError
@@ -103,7 +103,7 @@ class Site:
         answer: web.StreamResponse = await handler(request)
         return answer
 
-    def _session(self, request: web.Request) -> Session:
+    def _session(self, request: web.Request) -> SignedIn:
         """Return the session of a request; whoever has none is sent to sign in."""
         session = self.access.session(request.cookies.get(self._cookie))
         if session is None:

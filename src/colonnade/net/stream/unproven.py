@@ -1,7 +1,8 @@
-"""Who stands at a port and has not yet proven to be anybody: there is room for so many, and no more.
+"""Guests at a port that have not proven yet who they are: at most a certain number of them.
 
-A crowd must not keep out those who belong here. So whoever comes on top of it is let in, and somebody else
-has to go: of those who have said nothing the one that came first, and only where all have spoken, of these.
+A crowd of strangers must not keep out those who belong here. So a guest that comes when the place is full is
+let in, and another one has to leave: the first of those that have said nothing, or the first of all where
+every guest has spoken.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Crowd(Generic[T]):
-    """Guests in the order in which they came, the silent and those who speak apart."""
+class UnprovenGuests(Generic[T]):
+    """Guests in the order in which they came, the silent ones and those that have spoken apart."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -35,12 +36,12 @@ class Crowd(Generic[T]):
         return leaves
 
     def spoke(self, guest: T) -> None:
-        """A guest has said something."""
+        """Note that a guest has said something."""
         if guest in self._silent:
             del self._silent[guest]
             self._speaking[guest] = None
 
     def leave(self, guest: T) -> None:
-        """A guest is gone, or proven."""
+        """Forget a guest that is gone, or proven."""
         self._silent.pop(guest, None)
         self._speaking.pop(guest, None)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from colonnade.net.stream.crowd import Crowd
+from colonnade.net.stream.unproven import UnprovenGuests
 
 
 def test_the_silent_make_way_before_those_who_speak() -> None:
-    crowd = Crowd[str](3)
+    crowd = UnprovenGuests[str](3)
     assert [crowd.enter(name) for name in ("ant", "bee", "cat")] == [None] * 3
     crowd.spoke("ant")
     assert [crowd.enter(name) for name in ("dog", "eel")] == ["bee", "cat"]
