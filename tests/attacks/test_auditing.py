@@ -19,7 +19,7 @@ from colonnade.errors import DataError
 from colonnade.findings import Finding, read_findings, write_findings
 from colonnade.job.presets import PRESETS
 from colonnade.run.federate import Tables, plan_for
-from colonnade.run.gather_result import Source
+from colonnade.run.gather_result import DataFacts
 from colonnade.run.world import Launch
 from colonnade.secure.product import Lot
 from colonnade.secure.streams import Stream
@@ -29,7 +29,7 @@ def audited(tables: Tables, algorithm: str, **sections: Any) -> dict[tuple[str, 
     """What every attack of every party found, by party and attack."""
     job = structs.replace(random_job(tables, algorithm, **sections), compare=False)
     plan, data = plan_for(job, tables)
-    done = audit_run(job, Source("random"), Launch(plan, data))
+    done = audit_run(job, DataFacts("random"), Launch(plan, data))
     assert {each.by for each in done.findings} == set(tables.train)  # nobody is left out
     return {(each.by, each.attack): each for each in done.findings}
 

@@ -18,7 +18,7 @@ from colonnade.attacks.registry import ATTACKS
 from colonnade.conversations.blind.columns import Turn
 from colonnade.findings import Finding
 from colonnade.run.federate import Tables, plan_for
-from colonnade.run.gather_result import Source
+from colonnade.run.gather_result import DataFacts
 from colonnade.run.world import Launch
 
 SPACE, EXACT = "columns from the space of scores", "columns from exact scores"
@@ -49,7 +49,7 @@ def found_in(tables: Tables, attack: str, epochs: int, seed: int = 0, **secure: 
     job = structs.replace(random_job(tables, "vfb-sgd", train=train, secure=secure, seed=seed), compare=False)
     plan, data = plan_for(job, tables)
     tried = tuple(each for each in ATTACKS if each.name == attack)
-    findings = audit_run(job, Source("random"), Launch(plan, data), attacks=tried).findings
+    findings = audit_run(job, DataFacts("random"), Launch(plan, data), attacks=tried).findings
     return next(each for each in findings if each.by == "party0")
 
 

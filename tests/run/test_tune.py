@@ -18,7 +18,7 @@ from colonnade.privacy import label_noise
 from colonnade.run.federate import federate
 from colonnade.run.held_back import HeldBack
 from colonnade.run.party import Progress
-from colonnade.run.search_space import Choices, Space, changed, settings_text
+from colonnade.run.search_space import ListedValues, Space, changed, settings_text
 from colonnade.run.tune import Tuning, best_job, with_search
 
 pytest.importorskip("optuna", reason="the extra tune is not installed")
@@ -278,7 +278,9 @@ def test_a_space_reads_alike_with_dots_and_as_tables(files: Path) -> None:
     nested = {"train": {"l2": [0.1]}, "model": {"hidden": [[8], [8, 8]]}}
     job = _as(files, "vafl", {"model": {"kind": "mlp"}})
     one, two = (Space.of(msgspec.structs.replace(job, tune=Tune(space=space))) for space in (dotted, nested))
-    assert one == two == Space({"train.l2": Choices((0.1,)), "model.hidden": Choices(([8], [8, 8]))})
+    assert (
+        one == two == Space({"train.l2": ListedValues((0.1,)), "model.hidden": ListedValues(([8], [8, 8]))})
+    )
     assert list(one.grid()) == [
         {"train.l2": 0.1, "model.hidden": [8]},
         {"train.l2": 0.1, "model.hidden": [8, 8]},

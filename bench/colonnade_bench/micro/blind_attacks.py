@@ -34,7 +34,7 @@ from colonnade.conversations.blind.columns import Turn
 from colonnade.data.table import Table
 from colonnade.job import Job, job_from
 from colonnade.run.federate import Tables, plan_for, prepare
-from colonnade.run.gather_result import Source
+from colonnade.run.gather_result import DataFacts
 from colonnade.run.resolve import compose
 from colonnade.run.world import Launch
 
@@ -120,7 +120,7 @@ def lattice(epochs: int, repeat: int) -> None:
                 plan, data = plan_for(job, tables)
                 with mode(name), noting_turns() as turns:
                     run = Launch(plan, data)
-                    say(title, name, audit_run(job, Source(title), run, attacks=of_names(EXACT)))
+                    say(title, name, audit_run(job, DataFacts(title), run, attacks=of_names(EXACT)))
                 if name == "blind":
                     stayed = sum(in_place(part).sum() for turn in turns for part in turn.parts if part.size)
                     print(f"{'':40}{stayed} nearly in place", flush=True)

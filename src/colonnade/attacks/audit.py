@@ -34,7 +34,7 @@ from colonnade.models.blackbox import Model
 from colonnade.net.network import Wire
 from colonnade.privacy.label_noise import delta_of
 from colonnade.run.federate import Finished, conclude, prepare
-from colonnade.run.gather_result import Source
+from colonnade.run.gather_result import DataFacts
 from colonnade.run.launch import IN_PROCESS
 from colonnade.run.party import Progress
 from colonnade.run.resolve import compose
@@ -70,7 +70,7 @@ def audit(
 
 def audit_run(
     job: Job,
-    source: Source,
+    source: DataFacts,
     order: Launch,
     *,
     tell: Tell = lambda words: None,
@@ -89,7 +89,7 @@ class Auditor:
     """Runs a job on prepared columns, as often as its attacks need, and judges them by the truth."""
 
     job: Job
-    source: Source
+    source: DataFacts
     order: Launch
     attacks: tuple[Attack, ...]
     tell: Tell

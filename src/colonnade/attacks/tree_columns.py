@@ -20,7 +20,7 @@ from colonnade.arrays import Floats, Words
 from colonnade.attacks.case import Case, ColumnGuess
 from colonnade.conversations.boost.wire import flags_of, grid_of, level_of, tag_for
 from colonnade.messages import Bins, Divide, Gradients, Histograms, Sides
-from colonnade.trees.bins import Grid
+from colonnade.trees.bins import BinGrid
 from colonnade.trees.boosting import Sampling
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.gradients import parted, unpacked
@@ -77,7 +77,7 @@ def _factors(words: Words, frontier: Frontier) -> Floats:
     return found.reshape(2 * slots, -1)
 
 
-def _numbered(sums: Words, grid: Grid) -> list[Floats]:
+def _numbered(sums: Words, grid: BinGrid) -> list[Floats]:
     """Return the sums of every slot and column over bins, each times its number: of g, and then of h."""
     number = np.arange(grid.total) - grid.start[grid.column]
     both = [np.add.reduceat(part * number, grid.start, axis=1).astype(np.float64) for part in parted(sums)]

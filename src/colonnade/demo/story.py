@@ -31,7 +31,7 @@ from colonnade.regularizers import REGULARIZERS, Penalty
 from colonnade.report.facts import ReportFacts
 from colonnade.result import Result
 from colonnade.run.federate import Finished, Tables, compare, plan_for
-from colonnade.run.gather_result import Source, result_of
+from colonnade.run.gather_result import DataFacts, result_of
 from colonnade.run.world import Launch
 
 
@@ -83,7 +83,7 @@ def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str,
     plan, data = plan_for(job, Tables("patients", train, test, terms.active))
     trained = {party: cost.train for party, cost in costs.items()}
     pooled = compare(Launch(plan, data))
-    result = result_of(Source("breast cancer, four departments"), plan, trained, pooled)
+    result = result_of(DataFacts("breast cancer, four departments"), plan, trained, pooled)
     facts = _put_together(result, {party: party_facts(each, terms.name) for party, each in settings.items()})
     return Demo(
         run=Finished(job, plan, facts.result, trained),

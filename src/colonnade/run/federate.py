@@ -26,7 +26,7 @@ from colonnade.job.plan import Facts, Plan, Task
 from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Model
 from colonnade.result import Result
-from colonnade.run.gather_result import Source, result_of
+from colonnade.run.gather_result import DataFacts, result_of
 from colonnade.run.launch import IN_PROCESS, launch
 from colonnade.run.notes import WOE_NOTE
 from colonnade.run.party import Progress, Share
@@ -137,12 +137,12 @@ def read_and_choose(composition: Composition, tell: Callable[[str], None] = lamb
 
 def prepare(
     composition: Composition, tell: Callable[[str], None] = lambda words: None
-) -> tuple[Source, Launch]:
+) -> tuple[DataFacts, Launch]:
     """Read a job's files; returns what is known of them and the run to launch."""
     return order_of(composition, read_and_choose(composition, tell))
 
 
-def order_of(composition: Composition, assigned: Assigned) -> tuple[Source, Launch]:
+def order_of(composition: Composition, assigned: Assigned) -> tuple[DataFacts, Launch]:
     """Return what is known of every party's data, and the run on it to launch."""
     job = composition.job
     if job.data.woe:
@@ -160,7 +160,7 @@ def order_of(composition: Composition, assigned: Assigned) -> tuple[Source, Laun
     for raw in (first.train, first.test):
         if raw is not None and raw.y is not None:
             check_labels(LOSSES[plan.objective.loss], as_numbers(raw.y), raw.name, raw.origin)
-    source = Source(assigned.dataset, described(assigned))
+    source = DataFacts(assigned.dataset, described(assigned))
     memory = memory_of(job.data.memory) or MEMORY
     return source, Launch(
         plan, assigned.parties, labels=assigned.labels, memory=memory, large=assigned.large, engine=job.engine
@@ -199,7 +199,7 @@ def run_tables(
     if tables.models or tables.head is not None:
         models = {party: GivenModels(tables.models.get(party), tables.head) for party in tables.train}
     order = Launch(plan, data, models, progress=progress, tap=tap, engine=job.engine)
-    return conclude(job, Source(tables.dataset), order)
+    return conclude(job, DataFacts(tables.dataset), order)
 
 
 def plan_for(job: Job, tables: Tables) -> tuple[Plan[Any], dict[str, PartyData]]:
@@ -251,7 +251,7 @@ def _facts(composition: Composition, tables: Tables, holders: tuple[str, ...]) -
 
 
 def conclude(
-    job: Job, source: Source, order: Launch, tell: Callable[[str], None] = lambda words: None
+    job: Job, source: DataFacts, order: Launch, tell: Callable[[str], None] = lambda words: None
 ) -> Finished:
     """Fit the pooled model (unless `compare = false`), run the parties, and put the result together."""
     if order.plan.world in IN_PROCESS:

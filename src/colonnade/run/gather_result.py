@@ -23,14 +23,14 @@ from colonnade.secure import words
 
 
 @dataclass(frozen=True)
-class Source:
+class DataFacts:
     """The name of a run's data, and what is known of it before the parties prepare their columns."""
 
     name: str
     known: Described = field(default_factory=Described)
 
 
-def result_of(source: Source, plan: Plan[Any], shares: dict[str, Share], pooled: Pooled | None) -> Result:
+def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pooled: Pooled | None) -> Result:
     """Return the result of a run, put together from all parties' shares."""
     evaluator = shares[plan.evaluator]
     train_loss = evaluator.metrics["train_loss"]

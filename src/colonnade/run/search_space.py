@@ -37,7 +37,7 @@ OTHER_QUESTIONS = {
 
 
 @dataclass(frozen=True)
-class Choices:
+class ListedValues:
     """A few values, of any kind."""
 
     values: tuple[Any, ...]
@@ -61,7 +61,7 @@ class Range:
         return isinstance(self.low, int) and isinstance(self.high, int)
 
 
-Axis: TypeAlias = Choices | Range
+Axis: TypeAlias = ListedValues | Range
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Space:
         given = dict(_flat(job.tune.space)) or dict(known.conversation.space(job, known.preset))
         space = Space({key: _axis(key, value) for key, value in given.items()})
         for key, axis in space.axes.items():
-            for value in axis.values if isinstance(axis, Choices) else (axis.low, axis.high):
+            for value in axis.values if isinstance(axis, ListedValues) else (axis.low, axis.high):
                 compose(changed(job, {key: value}))
         return space
 
@@ -85,12 +85,13 @@ class Space:
     def size(self) -> float:
         """How many different settings there are."""
         return prod(
-            len(axis.values) if isinstance(axis, Choices) else float("inf") for axis in self.axes.values()
+            len(axis.values) if isinstance(axis, ListedValues) else float("inf")
+            for axis in self.axes.values()
         )
 
     def grid(self) -> Iterator[Settings]:
         """All settings one after another, where there are only choices."""
-        values = [axis.values for axis in self.axes.values() if isinstance(axis, Choices)]
+        values = [axis.values for axis in self.axes.values() if isinstance(axis, ListedValues)]
         for chosen in product(*values):
             yield dict(zip(self.axes, chosen, strict=True))
 
@@ -98,7 +99,7 @@ class Space:
         """Return the space as a job has it."""
         return {
             key: list(axis.values)
-            if isinstance(axis, Choices)
+            if isinstance(axis, ListedValues)
             else {"low": axis.low, "high": axis.high, "log": axis.log}
             for key, axis in self.axes.items()
         }
@@ -142,7 +143,7 @@ def _axis(key: str, given: object) -> Axis:
     _check_key(key)
     match given:
         case list() if given:
-            return Choices(tuple(given))
+            return ListedValues(tuple(given))
         case {"low": int() | float() as low, "high": int() | float() as high, **rest} if set(rest) <= {"log"}:
             log = bool(rest.get("log", False))
             if low < high and (low > 0 or not log):

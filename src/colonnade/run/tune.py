@@ -29,7 +29,7 @@ from colonnade.job import Job, Tune
 from colonnade.job.writing import value_text
 from colonnade.result import Result
 from colonnade.run.held_back import HeldBack, value_of
-from colonnade.run.search_space import Choices, Settings, Space, changed
+from colonnade.run.search_space import ListedValues, Settings, Space, changed
 from colonnade.search import HIGHER, Search, Stop, Trial
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _suggested(trial: optuna.Trial, space: Space) -> Settings:
     """Return the settings that Optuna proposes, or that were put in its queue."""
     found: Settings = {}
     for key, axis in space.axes.items():
-        if isinstance(axis, Choices):
+        if isinstance(axis, ListedValues):
             found[key] = axis.named[trial.suggest_categorical(key, list(axis.named))]
         elif axis.whole:
             found[key] = trial.suggest_int(key, int(axis.low), int(axis.high), log=axis.log)

@@ -2,7 +2,7 @@
 
 A party cuts its own columns by itself. A column with few different values is cut between any two of them; of
 more, every bin has about as many rows. A gap (NaN) has the bin after all others, in columns whose training
-rows had gaps. `Grid` is all that others learn of this: how many bins a column has.
+rows had gaps. `BinGrid` is all that others learn of this: how many bins a column has.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class BinGrid:
     """The bins of some columns, side by side: of each column the ordered ones, then that of gaps if any."""
 
     ordered: Counts
@@ -58,16 +58,16 @@ class Grid:
         """The column of every bin."""
         return np.repeat(np.arange(self.columns), self.width)
 
-    def take(self, columns: Counts) -> Grid:
+    def take(self, columns: Counts) -> BinGrid:
         """Return the bins of these columns alone."""
-        return Grid(self.ordered[columns], self.gaps[columns], self.rises[columns])
+        return BinGrid(self.ordered[columns], self.gaps[columns], self.rises[columns])
 
     @staticmethod
-    def joined(grids: Sequence[Grid]) -> Grid:
+    def joined(grids: Sequence[BinGrid]) -> BinGrid:
         """Several parties' columns side by side."""
         none = np.zeros(0, dtype=np.int64)
-        found = [Grid(none, none.astype(bool), none), *grids]
-        return Grid(
+        found = [BinGrid(none, none.astype(bool), none), *grids]
+        return BinGrid(
             np.concatenate([g.ordered for g in found]),
             np.concatenate([g.gaps for g in found]),
             np.concatenate([g.rises for g in found]),
@@ -97,10 +97,10 @@ class Cuts:
         return Cuts(tuple(edges), gaps)
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> BinGrid:
         """The bins, of columns with which scores may rise and fall."""
         ordered = np.array([len(edges) + 1 for edges in self.edges], dtype=np.int64)
-        return Grid(ordered, self.gaps, np.zeros_like(ordered))
+        return BinGrid(ordered, self.gaps, np.zeros_like(ordered))
 
     def codes(self, X: Matrix) -> Codes:
         """Return the bin of every value, [columns, rows]: a column lies in one piece."""

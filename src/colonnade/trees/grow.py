@@ -14,7 +14,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows, Words
 from colonnade.job import Trees
-from colonnade.trees.bins import Counts, Flags, Grid
+from colonnade.trees.bins import BinGrid, Counts, Flags
 from colonnade.trees.frontier import Frontier, parts_of
 from colonnade.trees.gradients import Units
 from colonnade.trees.splits import Best, Bounds, SplitScorer
@@ -25,18 +25,18 @@ from colonnade.trees.tree import LEAF, NODE, Tree
 class TreeColumns:
     """The columns that a tree may use, in the order of parties: whose they are, and which of its own."""
 
-    grid: Grid
+    grid: BinGrid
     party: Counts
     own: Counts
     bins: list[int]  # how many every party has
 
     @staticmethod
-    def of(grids: Sequence[Grid], chosen: Sequence[Counts]) -> TreeColumns:
+    def of(grids: Sequence[BinGrid], chosen: Sequence[Counts]) -> TreeColumns:
         """From every party's bins, and the columns of each that take part."""
         party = [np.full(len(columns), number, dtype=np.int64) for number, columns in enumerate(chosen)]
         taken = [grid.take(columns) for grid, columns in zip(grids, chosen, strict=True)]
         bins = [grid.total for grid in taken]
-        return TreeColumns(Grid.joined(taken), np.concatenate(party), np.concatenate(chosen), bins)
+        return TreeColumns(BinGrid.joined(taken), np.concatenate(party), np.concatenate(chosen), bins)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import _sparsetools
 
 from colonnade.arrays import Rows, Words
-from colonnade.trees.bins import Codes, Counts, Grid
+from colonnade.trees.bins import BinGrid, Codes, Counts
 from colonnade.trees.frontier import HistogramRows
 
 Places = NDArray[np.int32]
@@ -29,7 +29,7 @@ class Histogrammer:
     """A party's columns as bins, and their histograms."""
 
     codes: Codes  # [columns, rows]
-    grid: Grid
+    grid: BinGrid
     adder: Adder = field(default_factory=lambda: add_columns)
 
     def take(self, columns: Counts) -> Histogrammer:

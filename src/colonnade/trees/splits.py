@@ -19,7 +19,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Words
 from colonnade.job import Trees
-from colonnade.trees.bins import Counts, Flags, Grid
+from colonnade.trees.bins import BinGrid, Counts, Flags
 from colonnade.trees.gradients import Units, parted
 
 LEAST_GAIN = 1e-6
@@ -56,7 +56,7 @@ class SplitScorer:
         return self._sums(total)[1]
 
     def best(
-        self, histograms: Words, totals: Words, grid: Grid, allowed: Flags, bounds: Bounds | None = None
+        self, histograms: Words, totals: Words, grid: BinGrid, allowed: Flags, bounds: Bounds | None = None
     ) -> Best:
         """Return the best split of every node, [nodes, bins], among the columns that are allowed."""
         nodes = np.arange(len(totals))
@@ -130,7 +130,7 @@ class SplitScorer:
         return bend
 
 
-def _up_to(histograms: Words, grid: Grid) -> Words:
+def _up_to(histograms: Words, grid: BinGrid) -> Words:
     """Return the sums of every bin and all bins before it in its column."""
     running = np.cumsum(histograms, axis=1, dtype=np.uint64)
     before = np.concatenate([np.zeros((len(running), 1), dtype=np.uint64), running], axis=1)

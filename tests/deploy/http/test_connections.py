@@ -1,4 +1,4 @@
-"""Connections over HTTP: silent visitors make way, odd requests get a clear answer, logs have one line a message."""
+"""Connections over HTTP: silent visitors make way, odd requests get a clear answer, logs have short lines."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from colonnade.net.expect import PACKED, Number, expect, octets, said_by, whole
 from colonnade.net.expect import words as words_due
 from colonnade.secure.streams import Roles
 from colonnade.state import Declared
-from colonnade.trees.bins import Flags, Grid
+from colonnade.trees.bins import BinGrid, Flags
 from colonnade.trees.boosting import Boosting, Sampling
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.gradients import Units
@@ -53,7 +53,7 @@ class TreeLabelHolder:
         self.own = OwnColumns(
             context.train.X, self.sampling, self.me, context.train.columns, context.engine.sums
         )
-        self.grids: list[Grid] = []
+        self.grids: list[BinGrid] = []
         self.splits = [0] * len(self.parties)  # how many each party has
         self.sent: dict[str, int] = {}  # bytes, as each owner last said
         self.number = 0  # of the next tree

@@ -24,7 +24,7 @@ from colonnade.messages import (
 )
 from colonnade.net.expect import Expected, floats, octets, whole
 from colonnade.net.network import Network
-from colonnade.trees.bins import Flags, Grid
+from colonnade.trees.bins import BinGrid, Flags
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.gradients import unpacked
 from colonnade.trees.grow import Level
@@ -67,7 +67,7 @@ def words_of(message: Gradients, sampled: Flags) -> Words:
     return words
 
 
-def grid_of(message: Bins, party: str) -> Grid:
+def grid_of(message: Bins, party: str) -> BinGrid:
     """Return the bins of a party's columns."""
     ordered, gaps = message.ordered.astype(np.int64), message.gaps.astype(bool)
     if ordered.shape != gaps.shape or ordered.ndim != 1 or (ordered < 1).any() or (ordered > 255).any():
@@ -75,10 +75,10 @@ def grid_of(message: Bins, party: str) -> Grid:
     rises = message.rises.astype(np.int64)
     if rises.shape != ordered.shape:
         raise ProtocolError(f"{party} says that scores rise with its columns by {message.rises}")
-    return Grid(ordered, gaps, rises)
+    return BinGrid(ordered, gaps, rises)
 
 
-def check_constraints(rules: Trees, grids: Sequence[Grid]) -> None:
+def check_constraints(rules: Trees, grids: Sequence[BinGrid]) -> None:
     """Refuse monotone constraints of columns that nobody has."""
     wanted = sum(direction != 0 for direction in rules.monotone_constraints.values())
     found = sum(int((grid.rises != 0).sum()) for grid in grids)

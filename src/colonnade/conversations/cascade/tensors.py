@@ -14,7 +14,7 @@ OWN, HEAD = "w", "w0"  # the two parameter vectors that a share may hold
 
 
 @runtime_checkable
-class Named(Protocol):
+class NamedTensors(Protocol):
     """A model whose parameter vector is made of named tensors; it may keep others that are not trained."""
 
     @property
@@ -33,10 +33,10 @@ class Named(Protocol):
 
 def described(models: GivenModels) -> tuple[dict[str, Layout], Arrays]:
     """Return the tensors in every parameter vector, and the arrays that are stored beside the vectors."""
-    named: list[tuple[str, Named]] = []
-    if isinstance(models.own, Named):
+    named: list[tuple[str, NamedTensors]] = []
+    if isinstance(models.own, NamedTensors):
         named.append((OWN, models.own))
-    if isinstance(models.head, Named):
+    if isinstance(models.head, NamedTensors):
         named.append((HEAD, models.head))
     beside = {f"{part}.{name}": v for part, model in named for name, v in model.buffers().items()}
     return {part: model.layout for part, model in named}, beside
@@ -45,7 +45,7 @@ def described(models: GivenModels) -> tuple[dict[str, Layout], Arrays]:
 def restored(model: Model, part: str, arrays: Arrays) -> Model:
     """Return the model with what a share stores beside its parameters; ShareError if it takes another
     number."""
-    if isinstance(model, Named):
+    if isinstance(model, NamedTensors):
         prefix = f"{part}."
         beside = {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}
         model.restore(beside)
