@@ -17,6 +17,7 @@ from typing import IO
 
 import pytest
 from msgspec import structs
+from tests.patience import PATIENCE_S
 
 from colonnade.data.prepare.party_data import PartyData
 from colonnade.errors import DataError, PeerLost
@@ -24,7 +25,7 @@ from colonnade.job import Job, job_from
 from colonnade.net.stream.certificates import issue
 from colonnade.run.federate import federate, prepare
 from colonnade.run.fork_server import Running
-from colonnade.run.processes import collect, lay_out, start, stop_all
+from colonnade.run.processes import collect, lay_out, start, stop_all, wait
 from colonnade.run.resolve import compose
 from colonnade.run.world import Launch
 
@@ -46,6 +47,52 @@ def job(deadline_s: float = DEADLINE, **train: object) -> Job:
 
 def ordered(job: Job) -> Launch:
     return prepare(compose(job))[1]
+
+
+class Watched:
+    """A process that ends when it is told to; to ask it again and again whether it has fails the test."""
+
+    pid = 0
+    stdin: IO[bytes] | None = None
+    stdout: IO[bytes] | None = None
+
+    def __init__(self) -> None:
+        self._ended, self._code = threading.Event(), 0
+
+    def end(self, code: int) -> None:
+        self._code = code
+        self._ended.set()
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._ended.wait(timeout)
+        return self._code
+
+    def poll(self) -> int | None:
+        pytest.fail("asked whether it has ended, where one can wait for that")
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+def test_processes_are_waited_for_and_not_asked() -> None:
+    watched = {name: Watched() for name in ("ant", "bee", "cat")}
+    waiting = threading.Thread(target=wait, args=(watched, PATIENCE_S))
+    waiting.start()
+    watched["bee"].end(0)
+    watched["ant"].end(3)
+    waiting.join(0.05)
+    assert waiting.is_alive()  # the others may yet notice that one has failed
+    watched["cat"].end(1)
+    waiting.join(PATIENCE_S / 2)
+    assert not waiting.is_alive()
+
+
+def test_who_does_not_notice_that_another_has_failed_is_waited_for_a_while() -> None:
+    watched = {"ant": Watched(), "bee": Watched()}
+    watched["bee"].end(3)
+    wait(watched, 0.01)  # would not end, as ant does not
+    watched["ant"].end(0)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import IO, TypeVar
 
 import msgspec
@@ -169,13 +170,23 @@ def stop_all(processes: Sequence[Running]) -> None:
 
 def wait(parties: Mapping[str, Running], grace: float) -> None:
     """Wait until all have ended, or `grace` seconds after one has failed."""
-    failed_at = None
-    while any(process.poll() is None for process in parties.values()):
-        if failed_at is None and any(process.poll() not in (None, 0) for process in parties.values()):
-            failed_at = time.monotonic()
-        if failed_at is not None and time.monotonic() - failed_at > grace:
+    codes: SimpleQueue[int] = SimpleQueue()
+    for party, process in parties.items():  # a thread each: not every system can wait for several processes
+        ending = threading.Thread(target=_tell, args=(process, codes), name=f"end-{party}", daemon=True)
+        ending.start()
+    until = None
+    for _ in parties:
+        try:
+            failed = codes.get(timeout=None if until is None else max(0.0, until - time.monotonic())) != 0
+        except Empty:
             return
-        time.sleep(0.005)
+        if failed and until is None:
+            until = time.monotonic() + grace
+
+
+def _tell(process: Running, codes: SimpleQueue[int]) -> None:
+    """Pass on the code of a process once it has ended."""
+    codes.put(process.wait())
 
 
 def collect(

@@ -10,7 +10,8 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -186,7 +187,7 @@ def sniffed(content: bytes, given: Dialect, name: str) -> tuple[bytes, Dialect]:
     if given.decimal is None:
         points, commas = _decimal_marks(beginning, separator)
         decimal = "," if (commas and not points) or given.thousands == "." else "."
-        seen = bool(points) != bool(commas) or given.thousands is not None
+        seen = points != commas or given.thousands is not None
         if not (points or commas or seen) and given.usual is not None:
             decimal, seen = given.usual, True
         dialect = replace(dialect, decimal=decimal, sure=seen)
@@ -226,13 +227,13 @@ def _beginning(plain: bytes) -> str:
     return head[: head.rfind(b"\n") + 1].decode(errors="ignore")
 
 
-def _records(beginning: str, separator: str) -> Iterator[list[str]]:
-    """The records of a piece of CSV that are not blank."""
+def _records(beginning: str, separator: str) -> list[list[str]]:
+    """Return the records of a piece of CSV that are not blank."""
     csv.field_size_limit(MOST_TEXT)
-    try:
-        yield from (row for row in csv.reader(io.StringIO(beginning, newline=""), delimiter=separator) if row)
-    except csv.Error:  # a field without end: what was read until there must do
-        return
+    records: list[list[str]] = []
+    with suppress(csv.Error):  # a field without end: what was read until there must do
+        records.extend(filter(None, csv.reader(io.StringIO(beginning, newline=""), delimiter=separator)))
+    return records
 
 
 def _above(lines: list[str], separator: str | None, usual: str) -> int:
@@ -240,7 +241,7 @@ def _above(lines: list[str], separator: str | None, usual: str) -> int:
     for above in range(min(MOST + 1, len(lines))):
         rest = "".join(lines[above : above + SOME])
         how = separator or _separator(rest, usual)
-        if begins([*_records(rest, how)], [*_records("".join(lines[:above]), how)]):
+        if begins(_records(rest, how), _records("".join(lines[:above]), how)):
             return above
     return 0
 
@@ -251,17 +252,14 @@ def _separator(beginning: str, usual: str) -> str:
 
     def fit(separator: str) -> tuple[float, int, bool]:
         header, *rows = [len(row) for row in _records(beginning, separator)] or [0]
-        agree = sum(width == header for width in rows) / max(len(rows), 1)
+        agree = rows.count(header) / max(len(rows), 1)
         return (round(agree, 1) if header > 1 else -1.0, header, separator == usual)
 
     best = max((separator for separator in SEPARATORS if separator != " "), key=fit)
     return " " if fit(best)[1] == 1 and fit(" ")[0] == 1 else best  # text has blanks, too
 
 
-def _decimal_marks(beginning: str, separator: str) -> tuple[int, int]:
-    """Return how many cells have a decimal point for sure, and how many a decimal comma."""
-    cells = [cell.strip() for row in list(_records(beginning, separator))[1:] for cell in row]
-    return (
-        sum(_POINT.fullmatch(cell) is not None for cell in cells),
-        sum(_COMMA.fullmatch(cell) is not None for cell in cells),
-    )
+def _decimal_marks(beginning: str, separator: str) -> tuple[bool, bool]:
+    """Return whether any cell has a decimal point for sure, and whether any has a decimal comma."""
+    cells = [cell.strip() for record in _records(beginning, separator)[1:] for cell in record]
+    return any(map(_POINT.fullmatch, cells)), any(map(_COMMA.fullmatch, cells))
