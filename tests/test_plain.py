@@ -85,7 +85,7 @@ def test_a_record_that_others_hold_is_filled_and_an_array_is_replaced() -> None:
     state = OwnPaceState(StagesState([5]), progress, [[0]], reach())
     kept = unpack(pack(OwnPaceState(StagesState([3, 5]), further, [[1]], reach())))
     assert fill(state, kept) is state
-    assert (state.progress is progress, progress.base, state.legs.limits) == (True, [0, 1], [3, 5])
+    assert (state.counts is progress, progress.base, state.stages.limits) == (True, [0, 1], [3, 5])
     memory = LimitedMemory(3, 0.1)
     memory.pinned = 1
     assert unpack(pack(memory)).pinned == 1

@@ -20,10 +20,11 @@ from colonnade.conversations.cascade.answer_order import AnswerOrder
 from colonnade.conversations.cascade.client import Client
 from colonnade.conversations.kernel.kernel import KernelConversation
 from colonnade.conversations.linear.algorithm.pull import PullConversation
-from colonnade.conversations.linear.parties.clear import Trainer
+from colonnade.conversations.linear.parties.clear import ClearParty
 from colonnade.conversations.linear.quasi_newton.joint_questions import StepQuestion
 from colonnade.conversations.linear.quasi_newton.lbfgs_joint import Joint
 from colonnade.conversations.linear.quasi_newton.lbfgs_local import Curvature
+from colonnade.conversations.linear.tune import Tuner
 from colonnade.optim.lbfgs import LimitedMemory
 
 
@@ -46,8 +47,14 @@ def not_plain(value: Any, where: str) -> list[str]:
 
 
 CASES = [
-    ("vfb2-sgd", {}, Trainer, ("tally", "block.estimator.memory", "block.w", "window.state", "steps.delays")),
-    ("vfb2-svrg", {}, Trainer, ("tally", "block.estimator.memory", "steps.smoothness", "tuner.v")),
+    (
+        "vfb2-sgd",
+        {},
+        ClearParty,
+        ("tally", "block.estimator.memory", "block.w", "pace.state", "steps.delays"),
+    ),
+    ("vfb2-svrg", {}, ClearParty, ("tally", "block.estimator.memory", "steps.smoothness")),
+    ("vfb2-svrg", {}, Tuner, ("v",)),
     ("vfb2-saga", {"train": {"direction": "lbfgs", "step": "auto"}}, Joint, ("state",)),
     ("vfb2-saga", {"train": {"direction": "lbfgs"}, "direction": {"pairs": "hvp"}}, Curvature, ("state",)),
     ("asysqn-svrg", {}, PullConversation, ("state",)),

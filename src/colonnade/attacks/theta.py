@@ -15,7 +15,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows
 from colonnade.attacks.case import Case, LabelGuess
-from colonnade.conversations.linear.algorithm.backward import own_pace
+from colonnade.conversations.linear.parties.from_plan import own_pace
 from colonnade.conversations.pacing.schedule import Schedule, at_own_pace
 from colonnade.messages import Announce, Backward, Topic, topic_of
 

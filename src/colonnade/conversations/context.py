@@ -15,6 +15,7 @@ from colonnade.conversations.convergence import Ending
 from colonnade.conversations.cost import charge
 from colonnade.conversations.evaluate import Evaluation, Scribe
 from colonnade.conversations.gates import Gates
+from colonnade.conversations.pacing.delays import Lateness
 from colonnade.conversations.pieces import runs
 from colonnade.data.table import Table
 from colonnade.engines.engine import INLINE, Engine
@@ -199,19 +200,6 @@ class Context(Generic[C]):
         return evaluation
 
 
-@dataclass(frozen=True)
-class Lateness:
-    """How many updates late gradients may be, and the two parts of a delay that theorems bound apart.
-
-    `bound` is None where nothing was bounded. Of `tau_1`, from the reading of weights to theta, and `tau_2`,
-    from theta to the update, the largest are kept; None where they are not measured.
-    """
-
-    bound: int | None = None
-    tau_1: int | None = None
-    tau_2: int | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """What a conversation returns to one party; the weights are its own and stay with it."""
@@ -223,7 +211,7 @@ class Outcome:
     evaluation: Evaluation
     delays: Counter[int] = field(default_factory=Counter)
     launched: int = 0  # rounds that this party dominated, or pulled for itself
-    lateness: Lateness = Lateness()
+    lateness: Lateness = field(default_factory=Lateness)
     epsilon: float | None = None  # spent by private replies
     converged: bool | None = None  # None: nobody asked, or this party cannot know
     chosen: dict[str, float] = field(default_factory=dict)  # settings that the data decided, by name

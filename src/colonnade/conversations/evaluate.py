@@ -19,14 +19,12 @@ import numpy as np
 from colonnade.arrays import Floats, Numbers
 from colonnade.conversations.convergence import Ending
 from colonnade.conversations.pacing.conditions import Conditions
-from colonnade.conversations.pacing.one_order import OneOrder
 from colonnade.conversations.pacing.pacing import Pacing
 from colonnade.conversations.pacing.schedule import Schedule
 from colonnade.conversations.pieces import Stretch, collect_pieces, give_pieces, stretches
 from colonnade.losses import Loss, MeanLoss, mean_loss
-from colonnade.messages import Stop, Topic, tag_of
+from colonnade.messages import Topic, tag_of
 from colonnade.metrics import metrics_of
-from colonnade.net.expect import out_of_turn
 from colonnade.net.network import Clock, Network
 from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
@@ -261,14 +259,3 @@ async def measure_at_marks(
         if reached and evaluation.over(loss, mark / marks.per_epoch) and not final:
             await window.end_early(net)
         evaluation.mark(mark)
-
-
-async def heed_stop(net: Network, window: OneOrder, evaluator: str) -> None:
-    """Stop where the evaluator says; for everybody but the evaluator."""
-    for sender, message in await net.drain(Stop, patient=True):
-        # it stops behind what is under way at itself, and nobody here is further than the window allows
-        if sender != evaluator or not window.base <= message.at <= window.stop:
-            raise out_of_turn(
-                sender, message, f"it stops the run at round {message.at}, {window.base} are done"
-            )
-        window.stop_at(message.at)

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from tests.oracles.sgd import SCALAR_LOSSES, objective, pooled_sgd
 from tests.oracles.tables import pooled, random_tables, run, weights
 
-from colonnade.conversations.context import Outcome
-from colonnade.conversations.linear.parties.clear import Trainer
 from colonnade.conversations.pacing.delay_bound import bound, each_ahead
+from colonnade.conversations.pacing.own_pace import OwnPace
 from colonnade.errors import ProtocolError
 from colonnade.losses import LOSSES
 from colonnade.messages import Backward, Message
@@ -232,12 +231,12 @@ def test_parties_whose_blocks_differ_decide_alike_on_shares_beyond_the_window(
     network = {"charge_forward": False, "us_per_call": 20.0, "ns_per_value": part * 20e3 / (3 * 16 * mean)}
     decided = []
 
-    def outcome(self: Trainer, *args: Any, **options: Any) -> Outcome:
-        decided.append(self.joining_pays)
-        return whole(self, *args, **options)
+    def ends(self: OwnPace) -> Any:
+        decided.append(self._pays())
+        return whole(self)
 
-    whole = Trainer.outcome
-    monkeypatch.setattr(Trainer, "outcome", outcome)
+    whole = OwnPace.ends
+    monkeypatch.setattr(OwnPace, "ends", ends)
     run(setting, network=network, train={"epochs": 2, "step": "auto", "evaluate_every": 0})
     assert decided == [pays] * 4
 

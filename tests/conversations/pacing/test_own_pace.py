@@ -75,7 +75,7 @@ class Play:
     def give(self, p: int, j: int) -> bool:
         """A party gives a dominator its share of the next round, if it may."""
         tickets = self.parties[p]
-        number = tickets.state.progress.begun[j] * self.m + j
+        number = tickets.state.counts.begun[j] * self.m + j
         if not tickets.open_to(number, self.extra):
             return False
         tickets.read([number])
@@ -100,7 +100,7 @@ class Play:
             case "hear":
                 message = self.net.told[self.heard[p]]
                 self.heard[p] += 1
-                self.parties[p].legs.close(message.tag, message.counts, last=message.last)
+                self.parties[p].stages.close(message.tag, message.counts, last=message.last)
 
     async def pausing(self, p: int) -> None:
         """Make every pause: nobody leaves it before all have come, and each at its own time."""
@@ -116,7 +116,7 @@ class Play:
         """Play to the end; `weights` are how often every party gets its turn."""
         net: Any = self.net
         background = [asyncio.ensure_future(self.pausing(p)) for p in range(len(self.parties))]
-        background.append(asyncio.ensure_future(self.parties[0].legs.announce(net)))
+        background.append(asyncio.ensure_future(self.parties[0].stages.announce(net)))
         ends = [asyncio.ensure_future(each.ends()) for each in self.parties]
         idle = 0
         while not all(end.done() for end in ends):
@@ -196,10 +196,10 @@ def test_a_run_that_is_ended_early_ends_with_what_the_keeper_has_given(at: int) 
         async def pausing() -> None:
             pauses.extend([gate async for gate in keeper.gates()])
 
-        tasks = [asyncio.ensure_future(pausing()), asyncio.ensure_future(keeper.legs.announce(net))]
+        tasks = [asyncio.ensure_future(pausing()), asyncio.ensure_future(keeper.stages.announce(net))]
         while keeper.finished < at:
             for j in range(2):
-                number = keeper.state.progress.begun[j] * 2 + j
+                number = keeper.state.counts.begun[j] * 2 + j
                 if keeper.open_to(number):
                     keeper.read([number])
                     keeper.heard(number, keeper.done)
@@ -218,13 +218,13 @@ def test_a_run_that_is_ended_early_ends_with_what_the_keeper_has_given(at: int) 
 
 def test_only_the_next_leg_can_be_closed_and_never_with_fewer_rounds() -> None:
     tickets = OwnPace(2, 1, 60, {20, 40})
-    with pytest.raises(ProtocolError, match=r"leg 1 .* was not due"):
-        tickets.legs.close(1, [10, 10], last=False)
+    with pytest.raises(ProtocolError, match=r"stage 1 .* was not due"):
+        tickets.stages.close(1, [10, 10], last=False)
     with pytest.raises(ProtocolError, match="3 numbers of rounds was not due"):
-        tickets.legs.close(0, [10, 5, 5], last=False)
-    tickets.legs.close(0, [12, 8], last=False)
+        tickets.stages.close(0, [10, 5, 5], last=False)
+    tickets.stages.close(0, [12, 8], last=False)
     with pytest.raises(ProtocolError, match="fewer rounds than the one before"):
-        tickets.legs.close(1, [11, 29], last=False)
+        tickets.stages.close(1, [11, 29], last=False)
 
 
 @given(m=st.integers(2, 6), ahead=st.integers(1, 12), stale=st.integers(0, 3), more=st.integers(0, 500))

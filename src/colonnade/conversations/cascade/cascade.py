@@ -42,7 +42,8 @@ from colonnade.conversations.cascade.row_order import BatchRows, passes_of
 from colonnade.conversations.cascade.server import HeadTrainer, Server, Uploads
 from colonnade.conversations.cascade.tensors import HEAD, OWN, described
 from colonnade.conversations.cascade.units import NO_UNIT, Unit, applies, unit_of
-from colonnade.conversations.context import GivenModels, Lateness, Outcome
+from colonnade.conversations.context import GivenModels, Outcome
+from colonnade.conversations.pacing.delays import Lateness
 from colonnade.errors import JobError, ProtocolError
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.build import party_model, server_model

@@ -27,8 +27,8 @@ import numpy as np
 
 from colonnade.arrays import Floats, Matrix
 from colonnade.conversations.checkpoint import WindowGates
-from colonnade.conversations.context import Context, Lateness, Outcome
-from colonnade.conversations.evaluate import Mark, Marks, Scored, heed_stop, measure_at_marks
+from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.evaluate import Mark, Marks, Scored, measure_at_marks
 from colonnade.conversations.kernel.features import MULTIPLICATIONS, Projections
 from colonnade.conversations.kernel.predict import KernelShare, score_share
 from colonnade.conversations.kernel.settings import KernelSettings
@@ -40,7 +40,7 @@ from colonnade.conversations.kernel.setup import (
     layout_of,
     step_of,
 )
-from colonnade.conversations.pacing.delays import Delays
+from colonnade.conversations.pacing.delays import Delays, Lateness
 from colonnade.conversations.pacing.one_order import OneOrder
 from colonnade.messages import Backward, Decay, Topic, tag_of
 from colonnade.models.random_features import RandomFeatures
@@ -144,8 +144,8 @@ class KernelConversation:
                 work.append(self.collaborate())
         if self.several:
             work.append(self.push())
-        if self.context.may_end_early and self.net.me != self.context.evaluator:
-            work.append(heed_stop(self.net, self.window, self.context.evaluator))
+        early, evaluator = self.context.may_end_early, self.context.evaluator
+        work.append(self.window.agree_on_ends(self.net, evaluator, may_end_early=early))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(step) for step in work]
             await self.window.ends()

@@ -10,7 +10,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from colonnade.arrays import Floats, Rows
+from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Scored
+from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.pacing.schedule import Round, Schedule
 from colonnade.engines.engine import INLINE, Engine
 from colonnade.job import MEMORY
@@ -183,3 +185,13 @@ def neighbours(batches: Sequence[Round], *, alike: bool = False) -> list[list[Ro
             runs.append([batch])
         end, size, shuffle = stop, stop - start, epoch
     return runs
+
+
+def block_of(context: Context[LinearSettings], schedule: Schedule) -> Block:
+    """Return the party's columns with weights of zero, but for an intercept that begins as the loss says."""
+    classes, table = context.plan.objective.shape, context.train
+    estimator = context.plan.settings.kind(table.rows, (table.width, *classes))
+    block = Block(table.X, schedule, estimator, context.penalty, classes, context.memory, context.engine)
+    if table.free and context.holds_label:
+        block.w[list(table.free)] = context.label_holder.start
+    return block

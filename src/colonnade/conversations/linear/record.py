@@ -11,11 +11,10 @@ import numpy as np
 from colonnade.arrays import Floats
 from colonnade.conversations.blind.predict import BlindScorer
 from colonnade.conversations.blind.predict import together as blind_together
-from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.conversation import Conversation, Space, penalty
-from colonnade.conversations.linear.algorithm import backward, pull
+from colonnade.conversations.linear.algorithm import pull
+from colonnade.conversations.linear.converse import converse_backward
 from colonnade.conversations.linear.parties import blind as blind
-from colonnade.conversations.linear.parties import hidden
 from colonnade.conversations.linear.parties.blind_refusals import (
     blind_notes,
     check_blind,
@@ -284,15 +283,6 @@ def theta_notes(plan: Plan[Any]) -> list[str]:
     if plan.privacy.mechanism == "labels":
         return [f"theta is sent to every party and tells of randomised labels, not of true ones: {told}"]
     return [f"theta is sent to every party: {told}"]
-
-
-async def converse_backward(context: Context[LinearSettings]) -> Outcome:
-    """Train with theta in clear or, in a blind run, without telling it to anybody."""
-    if context.plan.blind is not None and context.plan.blind.hidden is not None:
-        return await hidden.converse(context, context.plan.blind.hidden)
-    if context.plan.blind is not None:
-        return await blind.converse(context)
-    return await backward.converse(context)
 
 
 BACKWARD = Conversation(

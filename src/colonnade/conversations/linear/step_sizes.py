@@ -23,7 +23,7 @@ class StepSizes:
 
     plan: Plan[LinearSettings]
     schedule: Schedule
-    window: Pacing
+    pace: Pacing
     delays: Delays
     progress: Callable[[], float]  # the part of the run's updates that is done
     smoothness: Smoothness | None = None  # how steep the objective is, once it is measured
@@ -40,7 +40,7 @@ class StepSizes:
         """Return the first-order step for recent delays, before it fades."""
         if self.smoothness is None:
             return float(self.plan.pace.step)
-        settled = self.smoothness, self.delays.expected, self.window.ahead, self.updates_per_round
+        settled = self.smoothness, self.delays.expected, self.pace.ahead, self.updates_per_round
         if settled != self._settled:
             self._settled, self._rate = settled, self._automatic(self.smoothness)
         return self._rate
@@ -63,9 +63,9 @@ class StepSizes:
         if settings.direction_step != "auto":
             return float(settings.direction_step)
         if settings.pairs != "joint":
-            return own_newton_step(batch, self.delay(), blocks=self.blocks, ahead=self.window.ahead)
+            return own_newton_step(batch, self.delay(), blocks=self.blocks, ahead=self.pace.ahead)
         # the inner products that a step needs ride with the next round that is not under way yet
-        return quasi_newton_step(batch, self.delay() + self.window.ahead)
+        return quasi_newton_step(batch, self.delay() + self.pace.ahead)
 
     def faded_rate(self) -> float:
         """Return the first-order step of the next update, faded."""
@@ -97,4 +97,4 @@ class StepSizes:
         allows, so the delay is never taken to be less than that.
         """
         seen = -(-self.delays.recent() // self.updates_per_round)
-        return max(seen, self.window.ahead - 1)
+        return max(seen, self.pace.ahead - 1)

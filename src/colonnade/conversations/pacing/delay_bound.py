@@ -1,4 +1,4 @@
-"""How late a theta can be where dominators launch rounds at their own pace (`tickets`): the bound, its proof.
+"""How late a theta can be where dominators launch rounds at their own pace (`own_pace`), with the proof.
 
 The keeper gives a dominator at most `lead` shares between two thetas of any other. Nobody waits for ever: if
 i waits for j, then i was given a share after j's last theta, so whoever has been waiting longest has nobody

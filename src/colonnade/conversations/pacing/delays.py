@@ -55,3 +55,16 @@ class Delays:
         """Begin another epoch."""
         self.expected = self.usual()
         self.updates, self.squares, self.look = 0, 0, FIRST_LOOK
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """How many updates late gradients may be, and the two parts of a delay that theorems bound apart.
+
+    `bound` is None where nothing was bounded. Of `tau_1`, from the reading of weights to theta, and `tau_2`,
+    from theta to the update, the largest are kept; None where they are not measured.
+    """
+
+    bound: int | None = None
+    tau_1: int | None = None
+    tau_2: int | None = None

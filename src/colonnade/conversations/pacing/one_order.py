@@ -1,20 +1,20 @@
-"""Which rounds this party has finished, and which it may begin: that bounds the delay.
+"""Rounds in one order: dominators take turns (where each has a pace of its own, see `own_pace`).
 
-In a window dominators take turns (where every dominator has a pace of its own, see `tickets`). A round may
-begin when all but the last `ahead` rounds before it are finished here. Other parties' thetas
-may overtake each other, so finished rounds need not be consecutive; `base` is the first unfinished one.
-A gate holds back every round from its number on: all rounds before it are finished, then something is
-done together, then the gate is lifted.
+A round may begin when all but the last `ahead` rounds before it are finished here; that bounds the delay.
+Other parties' thetas may overtake each other, so finished rounds need not be consecutive; `base` is the first
+unfinished one. A gate holds back every round from its number on: all rounds before it are finished, then
+something is done together, then the gate is lifted.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 
-from colonnade.conversations.pacing.conditions import Conditions
+from colonnade.conversations.pacing.pacing import Pacing
 from colonnade.errors import JobError
 from colonnade.messages import Stop
+from colonnade.net.expect import out_of_turn
 from colonnade.net.network import Network
 from colonnade.state import Declared
 
@@ -56,15 +56,24 @@ class OneOrderState:
             self.base += 1
 
 
-class OneOrder:
-    """Decides which rounds one party may begin, and counts those that it has finished."""
+class OneOrder(Pacing):
+    """Decides which rounds one party may begin where all have one order.
+
+    A party that is behind the others may score up to `stale` rounds beyond its window.
+    """
 
     STATE = Declared(kept=("state",), remade=("_conditions",))
 
-    def __init__(self, ahead: int, rounds: int, gates: Iterable[int] = ()) -> None:
-        self.ahead, self._rounds = ahead, rounds
+    def __init__(self, ahead: int, rounds: int, gates: Iterable[int] = (), *, stale: int = 0) -> None:
+        super().__init__()
+        self._ahead, self._rounds, self._stale = ahead, rounds, stale
+        self.delay_bound: int = 2 * (ahead - 1)  # as thetas may overtake each other
         self.state = OneOrderState(sorted(set(gates)), rounds)
-        self._conditions = Conditions()
+
+    @property
+    def ahead(self) -> int:
+        """The most rounds in flight."""
+        return self._ahead
 
     @property
     def base(self) -> int:
@@ -82,11 +91,6 @@ class OneOrder:
         return self.state.begun
 
     @property
-    def delay_bound(self) -> int:
-        """The most updates that a theta can be late: 2 (ahead - 1), as thetas may overtake each other."""
-        return 2 * (self.ahead - 1)
-
-    @property
     def stop(self) -> int:
         """The round after the last one of the run."""
         return self.state.stop
@@ -101,7 +105,7 @@ class OneOrder:
         """Whether the run is to end before its last round."""
         return self.state.stop < self._rounds
 
-    def numbers(self) -> tuple[int, int]:
+    def ends_in_flight(self) -> tuple[int, int]:
         """Return the rounds at both ends of what is in flight."""
         return self.state.base, max(self.state.base, self.state.begun - 1)
 
@@ -122,48 +126,23 @@ class OneOrder:
         """Wait until something holds that changes with the rounds that are finished, or may begin."""
         await self._conditions.until(holds, first)
 
-    def open_to(self, number: int, extra: int = 0) -> bool:
-        """Begin the round, if it may begin now; `extra` rounds more are for a party that lags."""
-        return self.may_begin(number, extra) and self.begin(number)
-
     def begin(self, number: int, extra: int = 0) -> bool:
         """Begin a round before its `end`."""
         self.state.begun = max(self.state.begun, number + 1)
         return True
 
-    def may_begin(self, number: int, extra: int = 0) -> bool:
-        """Return whether the round is within the window, and before the next gate and the end."""
-        return number < self.end(number, extra)
+    def beyond(self, *, behind: bool) -> int:
+        """Return how many rounds beyond its window a party may score: some, while it is behind.
+
+        Whoever makes an update of every theta cannot catch up, and must not get further behind.
+        """
+        return self._stale if behind else 0
 
     def end(self, number: int, extra: int = 0) -> int:
         """Return the first round that is beyond the window, a gate or the end."""
         state = self.state
-        end = min(state.base + self.ahead + extra, state.stop)
+        end = min(state.base + self._ahead + extra, state.stop)
         return min(end, state.gates[0]) if state.gates else end
-
-    def heard(self, number: int, seen: Sequence[int]) -> None:
-        """Do nothing: where dominators take turns nobody says what it has finished."""
-
-    @property
-    def changes(self) -> int:
-        """How often a round was finished, a gate lifted or the end told."""
-        return self._conditions.changes
-
-    @property
-    def holds_back(self) -> bool:
-        """Whether there may be thetas that are not due yet: none."""
-        return False
-
-    def is_due(self, number: int) -> bool:
-        """Return whether theta of a round may be applied now: while a gate is closed none beyond it has
-        begun."""
-        return True
-
-    async def due(self, number: int) -> None:
-        """Return at once, as all are due."""
-
-    def read(self, numbers: Iterable[int]) -> None:
-        """Do nothing: where dominators take turns the order of rounds says how old weights are."""
 
     async def gates(self) -> AsyncIterator[int]:
         """Yield every gate once all rounds before it are finished; asking for the next one lifts it."""
@@ -212,3 +191,14 @@ class OneOrder:
         stop = min(self.begun + self.ahead, self.state.stop)
         self.stop_at(stop)
         await net.broadcast(Stop(stop))
+
+    async def agree_on_ends(self, net: Network, evaluator: str, *, may_end_early: bool) -> None:
+        """Stop where the evaluator says; for everybody but the evaluator."""
+        if not may_end_early or net.me == evaluator:
+            return
+        for sender, message in await net.drain(Stop, patient=True):
+            # it stops behind what is under way at itself, and nobody here is further than the window allows
+            if sender != evaluator or not self.base <= message.at <= self.stop:
+                why = f"it stops the run at round {message.at}, {self.base} are done"
+                raise out_of_turn(sender, message, why)
+            self.stop_at(message.at)

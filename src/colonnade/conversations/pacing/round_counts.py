@@ -1,4 +1,4 @@
-"""How far a party is with the rounds of several dominators, each at its own pace (`tickets`)."""
+"""How far a party is with the rounds of several dominators, each at its own pace (`own_pace`)."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ from typing import TypeVar
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.conversations.context import Context, Lateness, Outcome
+from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Mark
-from colonnade.conversations.linear.parties.clear import Trainer
-from colonnade.conversations.linear.parties.from_plan import trainer_of
+from colonnade.conversations.linear.parties.from_plan import Training, training_of
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.pacing.delay_bound import UNBOUNDED
+from colonnade.conversations.pacing.delays import Lateness
 from colonnade.conversations.pacing.schedule import Round
 from colonnade.messages import Announce, Ask, Stop, Topic, tag_of
 from colonnade.net.expect import floats, out_of_turn
@@ -65,15 +65,16 @@ def delay_bound(ahead: int, label_holders: int, lead: int) -> int | None:
 async def converse(context: Context[LinearSettings]) -> Outcome:
     """Train the own block, if this party holds the label, and send others the shares that they ask for."""
     pullers = context.plan.label_holders
-    trainer = trainer_of(context, pullers)
-    trainer.steps.blocks = trainer.steps.updates_per_round = len(pullers)
+    training = training_of(context)
+    steps = training.party.steps
+    steps.blocks = steps.updates_per_round = len(pullers)
     if not context.gates.position:
-        await trainer.tune()
-    conversation = PullConversation(context, trainer)
-    trainer.steps.progress = conversation.progress
+        await training.pauses.tune()
+    conversation = PullConversation(context, training)
+    steps.progress = conversation.progress
     await conversation.run()
-    return trainer.outcome(
-        conversation.rounds, ended_early=conversation.state.ended_early, lateness=conversation.lateness
+    return training.measurement.outcome(
+        conversation.rounds, conversation.lateness, ended_early=conversation.state.ended_early
     )
 
 
@@ -96,10 +97,10 @@ class PullConversation:
 
     STATE = Declared(kept=("state",), remade=("moved", "stops"))
 
-    def __init__(self, context: Context[LinearSettings], trainer: Trainer) -> None:
-        self.context, self.trainer = context, trainer
+    def __init__(self, context: Context[LinearSettings], training: Training) -> None:
+        self.context, self.training, self.party = context, training, training.party
         self.net, self.sum = context.net, context.sum
-        self.schedule, self.timetable = trainer.schedule, trainer.timetable
+        self.schedule, self.timetable = training.party.schedule, training.pauses.timetable
         self.pullers = context.plan.label_holders
         self.state = PullState(known=dict.fromkeys(self.pullers, 0))
         self.moved = asyncio.Event()  # somebody finished a round, or the stint ends
@@ -114,13 +115,15 @@ class PullConversation:
     @property
     def rounds(self) -> int:
         """Secure sums for all label holders together, up to the end of this stint."""
-        return self.trainer.rounds((self.state.stint + 1) * self.timetable.per_epoch, len(self.pullers))
+        return self.training.measurement.sums(
+            (self.state.stint + 1) * self.timetable.per_epoch, len(self.pullers)
+        )
 
     @property
     def lateness(self) -> Lateness:
         """The bound of delays, and the longest: theta is used where it is computed, so tau_2 is nothing."""
         pace, lead = self.context.plan.pace, self.context.plan.settings.lead
-        latest = max(self.trainer.steps.delays.counts, default=0)
+        latest = max(self.party.steps.delays.counts, default=0)
         if pace.schedule == "sync":
             return Lateness(0, latest, 0)
         return Lateness(delay_bound(pace.ahead, len(self.pullers), lead), latest, 0)
@@ -167,8 +170,8 @@ class PullConversation:
 
     async def together(self) -> None:
         """Make the pause before a stint, then train until the stint ends."""
-        self.trainer.steps.delays.turn()
-        await self.trainer.pause(self.state.stint * self.timetable.per_epoch, self.pullers)
+        self.party.steps.delays.turn()
+        await self.training.pauses.make(self.state.stint * self.timetable.per_epoch, self.pullers)
         if self.context.plan.pace.schedule == "sync":
             await self.in_step()
         else:
@@ -207,7 +210,7 @@ class PullConversation:
     async def ask(self) -> None:
         """Ask all parties for their shares of the next own round."""
         await self.net.broadcast(Ask(self.tag(self.net.me, self.state.begun)))
-        self.trainer.steps.delays.read(self.state.begun, sum(self.state.known.values()))
+        self.party.steps.delays.read(self.state.begun, sum(self.state.known.values()))
         self.state.begun += 1
 
     async def pull(self, number: int) -> None:
@@ -221,20 +224,20 @@ class PullConversation:
         if (known := self.state.fetched.get(number)) is not None:
             return known
         me = self.net.me
-        share = await self.trainer.share(self.batch(me, number))
+        share = await self.party.share(self.batch(me, number))
         return await self.sum.collect(share, tag=self.tag(me, number))
 
     async def step(self, batch: Round, z: Floats) -> None:
         """Step on the own block from the total scores of a batch."""
-        rows = self.trainer.block.places(batch)
+        rows = self.party.block.places(batch)
         theta = self.context.label_holder.theta(z, rows, batch.number)
-        await self.trainer.apply([(batch, theta)])
-        self.trainer.steps.delays.apply(batch.number, sum(self.state.known.values()))
-        self.trainer.tally.updates += 1
-        self.trainer.tally.launched += 1
+        await self.party.apply([(batch, theta)])
+        self.party.steps.delays.apply(batch.number, sum(self.state.known.values()))
+        self.party.tally.updates += 1
+        self.party.tally.launched += 1
         self.state.done += 1
         self.state.known[self.net.me] = self.state.done
-        self.trainer.block.keep(self.epochs())
+        self.party.block.keep(self.epochs())
 
     async def serve(self) -> None:
         """Send the own shares of the batches that others ask for, until cancelled."""
@@ -242,7 +245,7 @@ class PullConversation:
             for sender, message in waiting:
                 number = self._asked_for(sender, message)
                 self.state.known[sender] = max(0, number - self.context.plan.pace.ahead + 1)
-                share = await self.trainer.share(self.batch(sender, number))
+                share = await self.party.share(self.batch(sender, number))
                 await self.sum.give(share, root=sender, tag=message.tag)
             self.moved.set()
             await self.count()
@@ -291,12 +294,12 @@ class PullConversation:
             self.state.stint * self.timetable.per_epoch, (self.state.stint + 1) * self.timetable.per_epoch
         ):
             batch = self.schedule.round(number)
-            share = await self.trainer.share(batch)
+            share = await self.party.share(batch)
             for puller in self.pullers:
                 if puller != me:
                     await self.sum.give(share, root=puller, tag=self.tag(puller, number))
             if me in self.pullers:
-                self.trainer.steps.delays.read(number, sum(self.state.known.values()))
+                self.party.steps.delays.read(number, sum(self.state.known.values()))
                 await self.step(batch, await self.sum.collect(share, tag=self.tag(me, number)))
         self.state.known = dict.fromkeys(self.pullers, (self.state.stint + 1) * self.timetable.per_epoch)
 
@@ -326,8 +329,8 @@ class PullConversation:
         if (self.state.stint + 1) % every and not last:
             return False
         mark = Mark(self.timetable.passes(rounds), self.rounds, last)
-        loss = await self.trainer.measure_now(mark)
-        over = self.trainer.evaluation.over(loss, self.state.stint + 1)
+        loss = await self.training.measurement.now(mark)
+        over = self.training.measurement.evaluation.over(loss, self.state.stint + 1)
         if last or not self.context.may_end_early:
             return last
         tag = tag_of(Topic.PAUSE, self.timetable.epochs + self.state.stint)
@@ -337,6 +340,6 @@ class PullConversation:
             due = floats(1, low=0, high=1)
             over = bool((await self.net.recv(Announce, self.context.evaluator, tag, values=due)).values[0])
         if over:  # the same moment once more, with the test rows
-            await self.trainer.measure_now(replace(mark, final=True))
+            await self.training.measurement.now(replace(mark, final=True))
         self.state.ended_early = over
         return over

@@ -25,7 +25,7 @@ from colonnade.conversations.blind.all_rows import add_all, all_scores
 from colonnade.conversations.blind.fixed_point import Lengths
 from colonnade.conversations.blind.predict import label_holder_arrays, owner_arrays
 from colonnade.conversations.blind.products import Asked, OpenLot, Verbs
-from colonnade.conversations.context import Context, Lateness, Outcome
+from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Marks
 from colonnade.conversations.linear.parties.blind_label_holder import Asking, Desk
 from colonnade.conversations.linear.parties.blind_measure import Measured
@@ -33,6 +33,7 @@ from colonnade.conversations.linear.parties.blind_smoothness import BlindTuner
 from colonnade.conversations.linear.parties.word_size import lasting
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.timetable import Timetable
+from colonnade.conversations.pacing.delays import Lateness
 from colonnade.conversations.pacing.schedule import Round, Schedule
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.net.expect import Array, whole

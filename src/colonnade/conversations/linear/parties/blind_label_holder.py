@@ -30,8 +30,7 @@ from colonnade.conversations.blind.fixed_point import ROOM, Lengths, Slot, bits_
 from colonnade.conversations.blind.low_bits import REVEALED, blurred
 from colonnade.conversations.blind.predict import LONGER
 from colonnade.conversations.context import Context
-from colonnade.conversations.linear.block import Block
-from colonnade.conversations.linear.parties.from_plan import block_of
+from colonnade.conversations.linear.block import Block, block_of
 from colonnade.conversations.linear.parties.word_size import Room
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.step_sizes import StepSizes

@@ -1,10 +1,14 @@
-"""A party's trainer as its plan says: which rounds there are, when they are due, and what steps it takes."""
+"""A clear party as its plan says: which rounds there are, when they are due, and what steps it takes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from colonnade.conversations.context import Context
-from colonnade.conversations.linear.block import Block
-from colonnade.conversations.linear.parties.clear import Trainer
+from colonnade.conversations.linear.block import block_of
+from colonnade.conversations.linear.parties.clear import ClearParty
+from colonnade.conversations.linear.parties.measurement import Measurement
+from colonnade.conversations.linear.parties.pauses import Pauses
 from colonnade.conversations.linear.quasi_newton.lbfgs_joint import Joint
 from colonnade.conversations.linear.quasi_newton.lbfgs_local import Curvature
 from colonnade.conversations.linear.settings import LinearSettings
@@ -17,15 +21,31 @@ from colonnade.conversations.pacing.one_order import OneOrder
 from colonnade.conversations.pacing.own_pace import OwnPace
 from colonnade.conversations.pacing.pacing import Pacing
 from colonnade.conversations.pacing.schedule import Schedule, at_own_pace
+from colonnade.conversations.pacing.shares_ahead import joining_pays
+from colonnade.job.plan import Plan
 
 
-def trainer_of(
-    context: Context[LinearSettings], dominators: tuple[str, ...], *, own_pace: bool = False
-) -> Trainer:
-    """Return a party's trainer as the plan says; dominators take turns, or launch rounds each at its own
-    pace."""
-    pace, settings = context.plan.pace, context.plan.settings
-    rows, joint = context.train.rows, settings.pairs == "joint"
+@dataclass(frozen=True, eq=False)
+class Training:
+    """A clear party, what it does at pauses, and its part in measuring the model."""
+
+    party: ClearParty
+    pauses: Pauses
+    measurement: Measurement
+
+
+def own_pace(plan: Plan[LinearSettings]) -> bool:
+    """Return whether dominators launch rounds each at its own pace; or else they take turns.
+
+    One batch at a time is one order of batches, and so is what one H over all blocks needs.
+    """
+    return plan.pace.ahead > 1 and len(plan.label_holders) > 1 and plan.settings.pairs != "joint"
+
+
+def training_of(context: Context[LinearSettings], *, apart: bool = False) -> Training:
+    """Return a party's training as the plan says; `apart`: label holders launch rounds at their own pace."""
+    plan, pace, settings = context.plan, context.plan.pace, context.plan.settings
+    rows, dominators, joint = context.train.rows, context.plan.label_holders, settings.pairs == "joint"
     timetable = Timetable.of(
         pace.epochs,
         -(-rows // pace.batch),
@@ -33,10 +53,22 @@ def trainer_of(
         tune=pace.step == "auto" or joint,
         pair_every=settings.pair_every if settings.pairs == "batch" else None,
     )
-    kind = at_own_pace(remembers=settings.kind.remembers) if own_pace else Schedule
-    schedule = kind(rows, pace.batch, timetable.epochs, context.plan.seed, dominators, settings.reshuffle)
-    window: Pacing = OneOrder(pace.ahead, schedule.rounds, timetable.gates)
-    if own_pace:
+    kind = at_own_pace(remembers=settings.kind.remembers) if apart else Schedule
+    schedule = kind(rows, pace.batch, timetable.epochs, plan.seed, dominators, settings.reshuffle)
+    block = block_of(context, schedule)
+    sample = schedule.places(0, 0, schedule.block_size)
+    tuner = Tuner(context, sample) if pace.step == "auto" and not joint else None
+
+    def pays() -> bool:
+        """Return whether shares ahead pay: by the mean of all blocks or, without a tuner, by the own one."""
+        own = block.all_rows.values(0, rows) / rows
+        values = own if tuner is None else tuner.values_a_row
+        alike = joining_pays(plan.network, values * len(dominators) * pace.batch)
+        return plan.network.join and (alike or not settings.stale_where_it_pays)
+
+    rounds = OneOrder(pace.ahead, schedule.rounds, timetable.gates, stale=settings.stale)
+    window: Pacing = rounds
+    if apart:
         window = OwnPace(
             len(dominators),
             each_ahead(pace.ahead, len(dominators)),
@@ -46,37 +78,35 @@ def trainer_of(
             stale=settings.stale,
             lead=settings.lead,
             own=dominators.index(context.me) if context.me in dominators else None,
+            pays=pays,
         )
-    block = block_of(context, schedule)
-    sample = schedule.places(0, 0, schedule.block_size)
     steps = StepSizes(
-        plan=context.plan,
+        plan=plan,
         schedule=schedule,
-        window=window,
+        pace=window,
         delays=Delays(window.ahead - 1),  # k rounds under way are, on average, no later than that
         progress=lambda: min(1.0, window.finished / schedule.rounds),
-        blocks=len(context.plan.parties),
+        blocks=len(plan.parties),
     )
-    return Trainer(
+    party = ClearParty(
         context=context,
-        timetable=timetable,
         schedule=schedule,
-        window=window,
+        pace=window,
         block=block,
         steps=steps,
-        evaluation=context.evaluation(),
-        tuner=Tuner(context, sample) if pace.step == "auto" and not joint else None,
         curvature=Curvature(context, block, sample) if settings.pairs not in ("none", "joint") else None,
         joint=Joint(context, block, sample, steps) if joint else None,
     )
+    training = Training(
+        party, Pauses(party, timetable, tuner), Measurement(party, timetable, context.evaluation())
+    )
+    keep(training)
+    return training
 
 
-def block_of(context: Context[LinearSettings], schedule: Schedule) -> Block:
-    """Return the party's columns with weights of zero, but for an intercept that the loss begins
-    elsewhere."""
-    classes, table = context.plan.objective.shape, context.train
-    estimator = context.plan.settings.kind(table.rows, (table.width, *classes))
-    block = Block(table.X, schedule, estimator, context.penalty, classes, context.memory, context.engine)
-    if table.free and context.holds_label:
-        block.w[list(table.free)] = context.label_holder.start
-    return block
+def keep(training: Training) -> None:
+    """Let all that rounds change be part of checkpoints, under the names that these have had since 0.2."""
+    party, gates = training.party, training.party.context.gates
+    gates.keep(party, "tally", "given", "block", "steps", "curvature", "joint", name="Trainer")
+    gates.keep(party.pace, name="Trainer.window")
+    gates.keep(training.pauses, name="Trainer")

@@ -1,0 +1,37 @@
+"""Which loop a party of a linear model runs, and as what kind of party: clear, blind or hidden."""
+
+from __future__ import annotations
+
+from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.linear.algorithm.backward import BackwardConversation
+from colonnade.conversations.linear.algorithm.backward_in_order import InOrderBackward
+from colonnade.conversations.linear.algorithm.backward_joined import JoinedBackward
+from colonnade.conversations.linear.parties import blind, hidden
+from colonnade.conversations.linear.parties.from_plan import own_pace, training_of
+from colonnade.conversations.linear.settings import LinearSettings
+
+
+async def converse_backward(context: Context[LinearSettings]) -> Outcome:
+    """Train with theta in clear or, in a blind run, without telling it to anybody."""
+    if context.plan.blind is None:
+        return await converse_clear(context)
+    if context.plan.blind.hidden is None:
+        return await blind.converse(context)
+    return await hidden.converse(context, context.plan.blind.hidden)
+
+
+async def converse_clear(context: Context[LinearSettings]) -> Outcome:
+    """Train the party's block through the backward conversation."""
+    training = training_of(context, apart=own_pace(context.plan))
+    party, measurement = training.party, training.measurement
+    if not context.gates.position:
+        await training.pauses.tune()
+    measurement.checkpoints.begin()
+    loop = BackwardConversation
+    if party.joint is not None:
+        loop = InOrderBackward
+    elif context.plan.network.join:
+        loop = JoinedBackward
+    await loop(context, party).run(measurement.at_marks(), training.pauses.at_gates(measurement.checkpoints))
+    early = party.pace.stop < party.schedule.rounds
+    return measurement.outcome(measurement.sums(party.pace.base), party.pace.lateness, ended_early=early)
