@@ -46,7 +46,7 @@ def test_the_value_is_half_of_scikit_learn_s_deviance_and_d2_its_own(loss: Loss)
     deviance, power = (mean_poisson_deviance, 1) if loss.name == "poisson" else (mean_gamma_deviance, 2)
     labels = with_weights(y, weight)
     assert 2 * mean_loss(loss, z, labels) == pytest.approx(deviance(y, np.exp(z), sample_weight=weight))
-    found = metrics_of(loss, z, labels, 0.0)
+    found = metrics_of(loss, z, labels)
     expected = d2_tweedie_score(y, np.exp(z), sample_weight=weight, power=power)
     assert found["d2"] == pytest.approx(expected)
 
@@ -61,10 +61,10 @@ def test_poisson_takes_a_count_of_zero_and_needs_the_label_to_bend() -> None:
 def test_weighted_metrics_are_scikit_learn_s() -> None:
     rng = np.random.default_rng(1)
     z, y, weight = rng.standard_normal(60).round(1), rng.choice([-1.0, 1.0], 60), rng.uniform(0, 3, 60)
-    found = metrics_of(LOSSES["logistic"], z, with_weights(y, weight), 0.0)
+    found = metrics_of(LOSSES["logistic"], z, with_weights(y, weight))
     assert found["test_auc"] == pytest.approx(roc_auc_score(y, z, sample_weight=weight))
     assert found["test_accuracy"] == pytest.approx(np.average(np.where(z >= 0, 1, -1) == y, weights=weight))
-    numbers = metrics_of(LOSSES["squared"], z, with_weights(y, weight), 0.0)
+    numbers = metrics_of(LOSSES["squared"], z, with_weights(y, weight))
     assert numbers["r2"] == pytest.approx(r2_score(y, z, sample_weight=weight))
 
 

@@ -9,18 +9,19 @@ from colonnade.arrays import Floats
 from colonnade.losses import Loss, labels_of, mean_loss, weights_of
 
 
-def metrics_of(loss: Loss, z: Floats, y: Floats, penalty: float) -> dict[str, float]:
+def metrics_of(loss: Loss, z: Floats, y: Floats) -> dict[str, float]:
     """Metrics of scores z by name: the loss with accuracy and AUC, or, for numbers, with RMSE and R2 or D2.
 
-    D2 is what R2 becomes for a Poisson or gamma loss: the part of the deviance that the model explains. Where
-    weights stand beside the labels (`losses.with_weights`), all are weighted.
+    The loss is without a penalty, so that losses of different settings compare. D2 is what R2 becomes for a
+    Poisson or gamma loss: the part of the deviance that the model explains. Where weights stand beside the
+    labels (`losses.with_weights`), all are weighted.
     """
-    metrics = {"test_loss": mean_loss(loss, z, y) + penalty}
+    metrics = {"test_loss": mean_loss(loss, z, y)}
     labels, weight = labels_of(y), weights_of(y)
     if loss.task == "regression":
         squared_error = float(np.average((loss.predict(z) - labels) ** 2, weights=weight))
         metrics["rmse"] = squared_error**0.5
-        return metrics | _explained(loss, squared_error, metrics["test_loss"] - penalty, y)
+        return metrics | _explained(loss, squared_error, metrics["test_loss"], y)
     metrics["test_accuracy"] = float(np.average(loss.predict(z) == labels, weights=weight))
     if loss.task == "binary" and (labels > 0).any() and (labels <= 0).any():
         metrics["test_auc"] = auc(z, labels > 0, weight)

@@ -18,7 +18,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     rounds: int
     bytes: int
-    loss: float
+    loss: float  # of the training rows with its penalty: what is minimised
     test: dict[str, float] = {}  # metrics of the test rows, where they were scored at that moment
 
 

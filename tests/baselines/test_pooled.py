@@ -98,9 +98,9 @@ def test_pooling_puts_blocks_side_by_side_and_stays_sparse_if_one_of_them_is() -
 def test_test_metrics_are_those_of_the_fitted_weights() -> None:
     X, _, y = problem(6, n=200)
     fit = fit_pooled(X[:150], y[:150], LOSSES["logistic"], Penalty(REGULARIZERS["l2"], 0.01))
-    metrics = fit.metrics(LOSSES["logistic"], X[150:], y[150:], penalty=0.0)
+    metrics = fit.metrics(LOSSES["logistic"], X[150:], y[150:])
     assert metrics["test_accuracy"] == np.mean(np.sign(X[150:] @ fit.w) == y[150:])
-    assert metrics["train_loss"] == fit.loss
+    assert metrics["objective"] == fit.loss
 
 
 @pytest.mark.usefixtures("real_data")

@@ -191,4 +191,4 @@ def test_the_page_s_example_in_python_trains() -> None:
     y = np.where(X @ np.array([1.0, -1.0, 0.5]) > 0, 1.0, -1.0)
     space: dict[str, Any] = {"X": X, "y": y, "scores": lambda w, X: X @ w}
     exec(textwrap.dedent(block), space)  # noqa: S102  our own documentation
-    assert space["done"].result.metrics["train_loss"] < 0.4
+    assert space["done"].result.metrics["objective"] < 0.4

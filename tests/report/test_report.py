@@ -73,16 +73,16 @@ def test_the_scale_is_logarithmic_only_where_it_can_be(result: Result) -> None:
         return bool(np.allclose(slope * np.array(values) + at_zero, y, atol=0.2))
 
     losses = [moment.loss for moment in result.history]
-    logarithms = [float(np.log10(loss - result.pooled["train_loss"])) for loss in losses]
+    logarithms = [float(np.log10(loss - result.pooled["objective"])) for loss in losses]
     drawn = heights(loss_figure(result))
     assert len(drawn) == 3
     assert all(fits(each, logarithms) and not fits(each, losses) for each in drawn)
     # a model below the pooled loss (it happens where the penalty is not convex) has no logarithm
-    lower = {**result.pooled, "train_loss": max(losses)}
+    lower = {**result.pooled, "objective": max(losses)}
     figure = loss_figure(msgspec.structs.replace(result, pooled=lower))
     assert all(fits(each, losses) for each in heights(figure))
     words = {each.text for each in parts(figure, "text")}
-    assert {"training loss", "pooled optimum"} <= words
+    assert {"training loss with its penalty", "pooled optimum"} <= words
     assert len(parts(figure, "line", "rule")) == 4  # one in every chart, and in the legend
 
 
@@ -132,5 +132,9 @@ def test_the_ending_decides_and_an_unknown_one_is_refused(result: Result, tmp_pa
 
 def test_words(result: Result) -> None:
     assert headline(result) == "vfb2-sgd on breast-cancer: 3 parties, 2 hold the label, simulated world"
-    assert [name for name, _, _ in metric_rows(result)][:2] == ["training loss", "above the optimum"]
+    assert [name for name, _, _ in metric_rows(result)][:3] == [
+        "training loss",
+        "with its penalty",
+        "above the optimum",
+    ]
     assert [name for name, _ in cost_rows(result)][:3] == ["training", "simulated time", "real time"]

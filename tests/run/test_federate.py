@@ -178,7 +178,7 @@ def test_the_result_names_its_parties_its_world_and_what_pooled_data_would_have_
     assert result.active == ["party0", "party1"]
     assert (result.world, result.seed, result.algorithm) == ("simulated", 0, "vfb2-sgd")
     assert set(result.metrics) == set(result.pooled) | {"suboptimality"}
-    gap = result.metrics["train_loss"] - result.pooled["train_loss"]
+    gap = result.metrics["objective"] - result.pooled["objective"]
     assert result.metrics["suboptimality"] == pytest.approx(gap)
     assert gap >= 0
     assert result.metrics["test_accuracy"] == pytest.approx(result.pooled["test_accuracy"], abs=0.1)
@@ -208,7 +208,7 @@ def test_a_target_that_is_met_at_a_mark_is_one_moment_of_the_history(algorithm: 
     assert rounds == sorted(set(rounds))
     last = result.history[-1]
     assert last.epoch < 40
-    assert (last.loss, last.test["test_loss"]) == (result.metrics["train_loss"], result.metrics["test_loss"])
+    assert (last.loss, last.test["test_loss"]) == (result.metrics["objective"], result.metrics["test_loss"])
 
 
 @pytest.mark.parametrize("world", ["simulated", "local"])
@@ -231,7 +231,7 @@ def a9a(**sections: Any) -> Result:
 @pytest.mark.usefixtures("real_data")
 def test_a9a_with_eight_parties_is_as_accurate_as_pooled_training() -> None:
     result = a9a(world="local")
-    assert result.pooled["train_loss"] == pytest.approx(0.3245069247, abs=1e-9)
+    assert result.pooled["objective"] == pytest.approx(0.3245069247, abs=1e-9)
     assert result.metrics["test_accuracy"] == pytest.approx(0.8495, abs=0.003)
     assert 0 < result.metrics["suboptimality"] < 0.01
     assert result.metrics["test_auc"] == pytest.approx(result.pooled["test_auc"], abs=0.005)

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from colonnade.errors import Diverged, JobError
 from colonnade.job import Job, Tune, job_from
-from colonnade.privacy import label_noise
+from colonnade.privacy.noise import Noise
 from colonnade.run.federate import federate
 from colonnade.run.held_back import HeldBack
 from colonnade.run.party import Progress
@@ -193,7 +193,7 @@ def test_epsilon_adds_up_and_more_than_was_accepted_is_refused(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # the noise is not what is tested, and with unlucky labels a training may fail
-    monkeypatch.setattr(label_noise, "randomised", lambda codes, *others: codes)
+    monkeypatch.setattr(Noise, "response", lambda self, codes, *others: codes)
     privacy = {"mechanism": "labels", "epsilon": 2.0}
     tune: dict[str, Any] = {"folds": 3, "space": {"train.l2": [0.1, 1.0]}}
     with pytest.raises(JobError, match=r"up to 7 of them; set tune.epsilon = 14 to accept"):

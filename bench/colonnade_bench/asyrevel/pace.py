@@ -164,7 +164,7 @@ def delays(bench: Bench, say: Say, *, quick: bool) -> None:
         late = found.staleness
         rows.append([
             slowest, late.bound, "-" if assumed is None else assumed, step, late.mean, late.max,
-            found.metrics["train_loss"], accuracy(found),
+            found.metrics["objective"], accuracy(found),
         ])  # fmt: skip
     heads = [
         "slowest party", "bound", "assumed delay", "step", "mean age", "oldest", "loss", "accuracy %",

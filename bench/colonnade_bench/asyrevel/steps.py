@@ -40,7 +40,7 @@ def main(step: float | None, directions: int, epochs: int, rows: int) -> None:
             found = run_tables(job, tables).result
         except Diverged as error:  # a long step may, and that is an answer
             raise click.ClickException(str(error)) from error
-    loss = found.metrics["train_loss"]
+    loss = found.metrics["objective"]
     click.echo(
         f"{directions} directions, step {found.step['party-0']:.4f}, {found.cost.rounds:,} answers: "
         f"{accuracy(found):.2f}% of {HELD_BACK:,} rows held back, training loss {loss:.3f}"

@@ -73,7 +73,7 @@ def run(asked: Asked) -> Ended:
     network = msgspec.structs.replace(job.network, speeds=speeds, **CLOCK)
     result = run_tables(msgspec.structs.replace(job, network=network), tables).result
     updates = [count for party, count in result.cost.updates_by_party.items() if party != "server"]
-    return Ended(100 * result.metrics["test_accuracy"], result.metrics["train_loss"], updates)
+    return Ended(100 * result.metrics["test_accuracy"], result.metrics["objective"], updates)
 
 
 def known(asked: Asked, folder: Path) -> Ended:

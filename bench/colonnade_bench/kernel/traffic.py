@@ -54,7 +54,7 @@ def _compared(tables: Tables, algorithm: str, say: Say) -> list[object]:
     for bits in BITS:
         done = train_federated(job_for(tables, algorithm, 0, kernel={"bits": bits}), tables)
         errors.append(done.error)
-        losses.append(done.run.result.metrics["train_loss"])
+        losses.append(done.run.result.metrics["objective"])
         sent.append(done.run.result.cost.bytes_sent / 1e6)
         say(f"{tables.dataset}, {bits} bits: test error {errors[-1]:.4f}, {sent[-1]:.0f} MB")
     # 32 bits more cost as much as twice the 16 bits between the two

@@ -148,7 +148,7 @@ def final_loss(case: Case, algorithm: str, direction: str, seed: int, **train: A
         }
     )
     try:
-        return run_tables(job, tables).result.metrics["train_loss"]
+        return run_tables(job, tables).result.metrics["objective"]
     except Diverged:
         return float("inf")
 

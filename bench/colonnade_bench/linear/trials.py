@@ -210,7 +210,7 @@ def _optimum(problem: Problem, regularizer: str) -> Optimum:
     fit = fit_pooled(problem.pooled, problem.y, loss, Penalty(REGULARIZERS[regularizer], L2, free=free))
     X_test = pool([table.X for table in problem.test.values()])
     z = rows_of(X_test).scores(0, len(problem.y_test), fit.w)
-    return Optimum(fit.loss, metrics_of(loss, z, problem.y_test, 0.0)["test_accuracy"])
+    return Optimum(fit.loss, metrics_of(loss, z, problem.y_test)["test_accuracy"])
 
 
 def train(

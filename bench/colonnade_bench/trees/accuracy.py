@@ -122,7 +122,7 @@ def _others(model: Any, tables: Tables, loss: str) -> Quality:
     else:
         p = np.clip(model.predict_proba(X_test), 1e-12, 1)
         z = np.log(p[:, 1] / p[:, 0]) if loss == "logistic" else np.log(p)
-    return metrics_of(LOSSES[loss], np.asarray(z, dtype=np.float64), y_test, 0.0)
+    return metrics_of(LOSSES[loss], np.asarray(z, dtype=np.float64), y_test)
 
 
 def _scikit_learn(loss: str, rounds: int, leaf: int = 20) -> Any:

@@ -17,7 +17,7 @@ from colonnade.regularizers import Penalty
 
 @dataclass(frozen=True)
 class PooledFit:
-    """Weights of all columns, and the training loss they reach."""
+    """Weights of all columns, and the training loss with its penalty that they reach."""
 
     w: Floats
     loss: float
@@ -25,8 +25,8 @@ class PooledFit:
     def scores(self, X: Matrix) -> Floats:
         return rows_of(X).scores(0, int(X.shape[0]), self.w)
 
-    def metrics(self, loss: Loss, X_test: Matrix, y_test: Floats, penalty: float) -> dict[str, float]:
-        return {"train_loss": self.loss, **metrics_of(loss, self.scores(X_test), y_test, penalty)}
+    def metrics(self, loss: Loss, X_test: Matrix, y_test: Floats) -> dict[str, float]:
+        return {"objective": self.loss, **metrics_of(loss, self.scores(X_test), y_test)}
 
 
 def pool(blocks: list[Matrix]) -> Matrix:

@@ -88,7 +88,7 @@ class Scribe:
         self.ending.check(loss, final=mark.final)
         virtual, test = self.clock.virtual, {}
         if self.y_test is not None and z_test is not None:
-            test = metrics_of(self.loss, z_test, self.y_test, penalty)
+            test = metrics_of(self.loss, z_test, self.y_test)
         moment = Moment(
             seconds=time.perf_counter() - self.started if virtual else when,
             virtual_seconds=when if virtual else None,
@@ -99,7 +99,7 @@ class Scribe:
             test=test,
         )
         if mark.final:
-            self.metrics |= {"train_loss": loss, **test}
+            self.metrics |= {"train_loss": float(mean), "objective": loss, **test}
             self.test_scores = z_test if test else None
         if mark.final and self.history and self.history[-1].rounds == mark.rounds:
             # a target met at a mark ended the run there: both are one moment, at the time it was reached

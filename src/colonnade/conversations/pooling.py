@@ -47,15 +47,15 @@ class AllColumns:
         return self._pooled(self.train)
 
     def measured(
-        self, loss: Loss, scores: Callable[[Matrix], Numbers], train_loss: float, penalty: float
+        self, loss: Loss, scores: Callable[[Matrix], Numbers], objective: float, penalty: float
     ) -> Pooled:
-        """Return the loss of a fit, and its metrics on the test rows if there are any; `scores` scores new
-        rows."""
-        metrics = {"train_loss": train_loss}
+        """Return the loss of a fit, with its penalty (`objective`) and without, and its metrics on the test
+        rows if there are any; `scores` scores new rows."""
+        metrics = {"train_loss": objective - penalty, "objective": objective}
         if self.test is not None:
             X, y = self._pooled(self.test)
-            metrics |= metrics_of(loss, scores(X), y, penalty)
-        return Pooled(train_loss, metrics)
+            metrics |= metrics_of(loss, scores(X), y)
+        return Pooled(objective, metrics)
 
     def _pooled(self, tables: dict[str, Table]) -> tuple[Matrix, Floats]:
         y = tables[self.label_holder].labels

@@ -156,7 +156,7 @@ def _alone(train: Table, test: Table, job: Job) -> dict[str, float]:
         Penalty(REGULARIZERS["l2"], job.train.l2_for(train.rows), free=train.free),
     )
     fit = fit_pooled(train.X, _labels(train), loss, penalty)
-    return fit.metrics(loss, test.X, _labels(test), penalty.value(fit.w))
+    return fit.metrics(loss, test.X, _labels(test))
 
 
 def _labels(table: Table) -> Floats:

@@ -11,6 +11,7 @@ from colonnade.result import Cost, Moment, Result
 
 NAMES = {
     "train_loss": "training loss",
+    "objective": "with its penalty",
     "suboptimality": "above the optimum",
     "test_loss": "test loss",
     "test_accuracy": "test accuracy",
@@ -35,6 +36,7 @@ def metric_rows(result: Result) -> list[tuple[str, str, str]]:
     return [
         (NAMES.get(key, key.replace("_", " ")), metric(key, value), metric(key, result.pooled.get(key)))
         for key, value in result.metrics.items()
+        if key != "objective" or value != result.metrics.get("train_loss")
     ]
 
 

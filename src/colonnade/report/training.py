@@ -40,7 +40,7 @@ def loss_charts(runs: Mapping[str, Result]) -> list[Chart]:
     gaps = {name: _gaps(run) for name, run in runs.items()}
     log = all(gap > 0 for each in gaps.values() for gap in each)
     heights = gaps if log else {name: [m.loss for m in run.history] for name, run in runs.items()}
-    label = "training loss above the optimum" if log else "training loss"
+    label = "training loss above the optimum" if log else "training loss with its penalty"
     y = Axis.around(label, [value for each in heights.values() for value in each], log=log)
     size, unit = next(each for each in UNITS if max(m.bytes for m in moments) >= each[0] or each[0] == 1.0)
     scale, second = (1.0, "s") if max(map(when, moments)) >= 1 else (1e-3, "ms")
@@ -59,8 +59,8 @@ def loss_charts(runs: Mapping[str, Result]) -> list[Chart]:
             if len(x) <= 40:
                 chart.dots(x, heights[name], k, radius=2)
         if not log:
-            for optimum in {run.pooled["train_loss"] for run in runs.values() if "train_loss" in run.pooled}:
-                if y.low <= optimum <= y.high:
+            for optimum in {optimum_of(run) for run in runs.values()}:
+                if optimum is not None and y.low <= optimum <= y.high:
                     chart.rule((chart.x.low, optimum), (chart.x.high, optimum))
         charts.append(chart)
     return charts
@@ -68,8 +68,13 @@ def loss_charts(runs: Mapping[str, Result]) -> list[Chart]:
 
 def _gaps(run: Result) -> list[float]:
     """Return the loss above the pooled optimum at every moment; minus infinity without an optimum."""
-    optimum = run.pooled.get("train_loss", float("inf"))
-    return [moment.loss - optimum for moment in run.history]
+    optimum = optimum_of(run)
+    return [moment.loss - (float("inf") if optimum is None else optimum) for moment in run.history]
+
+
+def optimum_of(run: Result) -> float | None:
+    """Return the least loss with its penalty on pooled columns; up to 0.2 the one loss there was."""
+    return run.pooled.get("objective", run.pooled.get("train_loss"))
 
 
 def traffic(result: Result) -> Html:

@@ -33,9 +33,9 @@ class DataFacts:
 def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pooled: Pooled | None) -> Result:
     """Return the result of a run, put together from all parties' shares."""
     evaluator = shares[plan.evaluator]
-    train_loss = evaluator.metrics["train_loss"]
-    beside = {"suboptimality": train_loss - pooled.optimum} if pooled is not None else {}
-    others = {key: value for key, value in evaluator.metrics.items() if key != "train_loss"}
+    train_loss, objective = (evaluator.metrics[key] for key in ("train_loss", "objective"))
+    beside = {"suboptimality": objective - pooled.optimum} if pooled is not None else {}
+    others = {k: v for k, v in evaluator.metrics.items() if k not in ("train_loss", "objective")}
     conversation = CONVERSATIONS[plan.conversation]
     return Result(
         algorithm=plan.algorithm,
@@ -47,7 +47,7 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
         version=__version__,
         compiled=words.COMPILED and sparse.COMPILED,
         step={party: share.step for party, share in shares.items()},
-        metrics={"train_loss": train_loss, **beside, **others},
+        metrics={"train_loss": train_loss, "objective": objective, **beside, **others},
         pooled=pooled.metrics if pooled is not None else {},
         cost=cost_of(shares, evaluator.history[-1]),
         staleness=staleness_of(shares),

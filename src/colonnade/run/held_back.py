@@ -102,4 +102,4 @@ def _metrics(done: Finished, evaluator: PartyData) -> dict[str, float]:
         raise DataError("the rows that were held back have no scores")
     weight = None if evaluator.test is None else evaluator.test.weight
     loss = LOSSES[done.plan.objective.loss]
-    return metrics_of(loss, done.test.z, with_weights(done.test.y, weight), penalty=0.0)
+    return metrics_of(loss, done.test.z, with_weights(done.test.y, weight))

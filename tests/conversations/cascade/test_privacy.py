@@ -57,7 +57,7 @@ def test_noise_is_what_makes_two_runs_of_one_seed_differ() -> None:
     losses = {
         name: [
             run(setting, "synrevel-gau", train={"epochs": 2, "batch": 50}, privacy=terms)
-            .result.metrics["train_loss"]
+            .result.metrics["objective"]
             for _ in range(2)
         ]
         for name, terms in (("exact", {}), ("private", TERMS))

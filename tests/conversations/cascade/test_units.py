@@ -52,7 +52,7 @@ def test_what_is_kept_gives_the_loss_that_was_measured() -> None:
     y = 40 * y + 1000
     model = fitted("split", X, y)
     error = float(np.mean((model.predict(X) - y) ** 2) / 2)
-    assert model.result_.metrics["train_loss"] == pytest.approx(error, rel=0.02)  # and the penalty
+    assert model.result_.metrics["objective"] == pytest.approx(error, rel=0.02)  # and the penalty
     assert error < 0.5 * y.var() / 2
 
 

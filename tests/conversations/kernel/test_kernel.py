@@ -18,7 +18,7 @@ from colonnade.errors import DataError, JobError
 from colonnade.job import job_from
 from colonnade.job.plan import Facts
 from colonnade.losses import LOSSES, with_weights
-from colonnade.privacy import label_noise
+from colonnade.privacy.noise import Noise
 from colonnade.run.federate import Finished, Tables, federate, run_tables
 from colonnade.run.resolve import compose, resolve
 
@@ -185,7 +185,7 @@ def test_a_row_of_weight_two_is_a_row_that_comes_twice(algorithm: str) -> None:
     )
     for ours, theirs in zip(model(once), model(twice), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-7)
-    assert once.result.metrics["train_loss"] == pytest.approx(twice.result.metrics["train_loss"], abs=1e-6)
+    assert once.result.metrics["objective"] == pytest.approx(twice.result.metrics["objective"], abs=1e-6)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -237,7 +237,7 @@ def test_without_a_cache_the_result_is_the_same(active: int) -> None:
         for cache in (True, False)
     )
     np.testing.assert_allclose(model(kept)[2], model(asked)[2], atol=FIXED_POINT)
-    assert kept.result.metrics["train_loss"] == pytest.approx(asked.result.metrics["train_loss"], abs=1e-6)
+    assert kept.result.metrics["objective"] == pytest.approx(asked.result.metrics["objective"], abs=1e-6)
 
 
 def test_rounds_in_flight_are_late_and_still_learn() -> None:
@@ -316,7 +316,7 @@ def test_a_target_ends_the_run_early() -> None:
         setting, "fdskl-capped", train={**options, "target": 0.1}, kernel={"features": 256, "block": 16}
     )
     # the rounds under way when the target was met are still finished, so the last loss may lie above it
-    assert min(moment.loss for moment in done.result.history) <= done.result.pooled["train_loss"] + 0.1
+    assert min(moment.loss for moment in done.result.history) <= done.result.pooled["objective"] + 0.1
     assert done.result.cost.epochs < 30
 
 
@@ -371,7 +371,7 @@ def test_a_large_penalty_is_no_loss_of_the_paper_s_algorithm() -> None:
     X, y = pooled(setting)
     scores = np.sqrt(2) * np.cos(X @ omega + b) @ alpha
     loss = LOSSES["smooth_hinge"].value(scores, y).mean()
-    assert done.result.metrics["train_loss"] == pytest.approx(loss, abs=2e-3)
+    assert done.result.metrics["objective"] == pytest.approx(loss, abs=2e-3)
 
 
 def test_sixteen_bits_are_as_good_as_sixty_four() -> None:
@@ -423,7 +423,7 @@ def test_run_tables_takes_the_automatic_loss_of_the_job() -> None:
     done = run_tables(
         random_job(setting, "fdskl-capped", train={"loss": "smooth_hinge"}, kernel={"block": 8}), setting
     )
-    assert done.result.pooled["train_loss"] > 0
+    assert done.result.pooled["objective"] > 0
 
 
 def test_private_and_shared_directions_give_the_same_errors() -> None:
@@ -510,7 +510,7 @@ def test_the_second_pass_sends_less_than_a_quarter_of_asking_again() -> None:
 def test_there_are_as_many_classes_as_the_job_says_whatever_noise_leaves_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(label_noise, "randomised", lambda codes, *others: 0 * codes)
+    monkeypatch.setattr(Noise, "response", lambda self, codes, *others: 0 * codes)
     setting = random_tables(parties=2, active=1, classes=3, test_rows=50)
     private = {"mechanism": "labels", "epsilon": 1.0}
     done = run(setting, "fdskl-capped", train={"loss": "softmax", "classes": 3}, privacy=private)

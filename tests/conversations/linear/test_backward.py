@@ -55,8 +55,8 @@ def oracle(setting: Tables, done: Finished, steps: list[float] | None = None) ->
 def assert_equals_pooled(setting: Tables, done: Finished, steps: list[float] | None = None) -> None:
     w, value = oracle(setting, done, steps)
     np.testing.assert_allclose(weights(done), w, atol=1e-6)
-    assert done.result.metrics["train_loss"] == pytest.approx(value, abs=1e-6)
-    assert done.result.history[-1].loss == done.result.metrics["train_loss"]
+    assert done.result.metrics["objective"] == pytest.approx(value, abs=1e-6)
+    assert done.result.history[-1].loss == done.result.metrics["objective"]
 
 
 # -- synchronous: federated == pooled -------------------------------------------------------------
@@ -318,7 +318,7 @@ def test_labels_that_the_columns_do_not_explain_leave_automatic_steps_better_tha
         setting, train={p: replaced(t, y=None if t.y is None else y) for p, t in setting.train.items()}
     )
     done = run(setting, train={"step": "auto", "epochs": 30, "loss": "squared", "batch": 8})
-    assert done.result.metrics["train_loss"] < float((y**2).mean()) / 2
+    assert done.result.metrics["objective"] < float((y**2).mean()) / 2
 
 
 def without_real_time(done: Finished) -> bytes:
@@ -358,7 +358,7 @@ def test_a_target_stops_early_and_all_parties_agree_where(parties: int, ahead: i
     assert {share.rounds for share in done.shares.values()} == {done.result.cost.rounds}
     assert {share.updates for share in done.shares.values()} == {done.result.cost.rounds}
     # the epoch that reached the target, and at most the rounds then in flight
-    reached = next(m for m in done.result.history if m.loss <= done.result.pooled["train_loss"] + 0.02)
+    reached = next(m for m in done.result.history if m.loss <= done.result.pooled["objective"] + 0.02)
     assert done.result.cost.rounds <= reached.rounds + 13 + 2 * ahead
 
 
@@ -384,7 +384,7 @@ def test_the_history_has_a_moment_every_so_many_epochs_and_one_at_the_end(
     done = run(random_tables(), train={"evaluate_every": every, "epochs": 5})
     assert [moment.epoch for moment in done.result.history] == epochs
     assert [moment.rounds for moment in done.result.history] == [8 * epoch for epoch in epochs]
-    assert done.result.metrics["train_loss"] == done.result.history[-1].loss
+    assert done.result.metrics["objective"] == done.result.history[-1].loss
 
 
 @pytest.mark.parametrize("world", ["simulated", "local"])

@@ -232,8 +232,8 @@ def test_plain_sgd_ends_no_higher_where_first_order_has_nothing_left_to_gain(see
     """Columns of one scale: all that H can add is noise, and it is gone when the run ends."""
     setting = random_tables(parties=2, active=2, rows=400, regression=True)
     train = {"estimator": "sgd", "loss": "squared", "batch": 8, "step": "auto", "epochs": 30}
-    plain = run(setting, "fd-svrg", seed=seed, train=train).result.metrics["train_loss"]
-    bent = run(setting, "synsqn-sgd", seed=seed, train=train).result.metrics["train_loss"]
+    plain = run(setting, "fd-svrg", seed=seed, train=train).result.metrics["objective"]
+    bent = run(setting, "synsqn-sgd", seed=seed, train=train).result.metrics["objective"]
     assert bent < plain * (1 + 1e-4)
 
 
@@ -276,7 +276,7 @@ def test_a_column_of_a_few_rows_does_not_lead_an_own_h_astray(seed: int) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, y)
-    assert model.result_.metrics["train_loss"] < 16  # the noise alone has 12.5
+    assert model.result_.metrics["objective"] < 16  # the noise alone has 12.5
 
 
 def tables_alike(rows: int, parties: int = 8) -> Tables:
@@ -307,6 +307,6 @@ def test_blocks_that_say_the_same_do_not_run_away_with_batches_in_flight(
     terms = {"pairs": "hvp", "step": "auto"}
     parties = 16 if ahead == 1 else 8
     done = quasi_newton(tables_alike(4000, parties), algorithm, network=network, train=train, direction=terms)
-    above = [moment.loss - done.result.pooled["train_loss"] for moment in done.result.history]
+    above = [moment.loss - done.result.pooled["objective"] for moment in done.result.history]
     assert max(b / a for a, b in itertools.pairwise(above)) < 1
     assert above[-1] < above[0] / 3

@@ -64,7 +64,7 @@ def test_every_loss_can_be_pulled(name: str, loss: str) -> None:
     setting = random_tables(regression=loss == "squared", classes=classes)
     train = {"step": "auto", "epochs": 30, "loss": loss, "l2": 0.05, "classes": classes}
     done = run(setting, name, network=SLOW, train=train)
-    start = done.result.pooled["train_loss"]
+    start = done.result.pooled["objective"]
     assert done.result.metrics["suboptimality"] < 0.02 * max(1.0, start)
 
 
@@ -109,7 +109,7 @@ def test_half_the_labels_end_at_the_optimum_of_half_the_columns() -> None:
     half = fit_pooled(X[:, :6], y, LOSSES["logistic"], Penalty(REGULARIZERS["l2"], 0.05))
     np.testing.assert_allclose(weights(done)[:6], half.w, atol=1e-3)
     assert done.result.metrics["suboptimality"] == pytest.approx(
-        half.loss - done.result.pooled["train_loss"], abs=1e-6
+        half.loss - done.result.pooled["objective"], abs=1e-6
     )
 
 
@@ -198,7 +198,7 @@ def test_a_target_stops_a_pull_run_at_all_parties(name: str, world: str) -> None
     assert done.result.cost.epochs < 100
     assert {share.rounds for share in done.shares.values()} == {done.result.cost.rounds}
     assert "test_accuracy" in done.result.metrics
-    assert all(m.loss > done.result.pooled["train_loss"] + 0.01 for m in done.result.history[:-1])
+    assert all(m.loss > done.result.pooled["objective"] + 0.01 for m in done.result.history[:-1])
 
 
 @given(st.integers(0, 2**31), st.floats(0, 0.5), st.floats(0.001, 1.0), st.integers(1, 3))

@@ -49,7 +49,7 @@ def gap(setting: Tables, done: Finished) -> float:
     train = done.job.train
     loss, regularizer = LOSSES[train.loss or ""], REGULARIZERS[train.regularizer]
     value = objective(X, y, weights(done), loss, regularizer, train.l2_for(len(y)))
-    return value - done.result.pooled["train_loss"]
+    return value - done.result.pooled["objective"]
 
 
 # -- synchronous: federated == pooled ---------------------------------------------------------------

@@ -63,11 +63,12 @@ class Stack:
         return sum(penalty.value(w) for penalty, w in zip(self.penalties, self.w, strict=True))
 
     def metrics(self, blocks: Sequence[Matrix] | None, y: Numbers | None) -> dict[str, float]:
-        """Return the training loss, and the metrics of the test rows in `blocks` if there are any."""
-        loss = float(self.head.loss.value(self.scores(self.blocks), self.y).mean()) + self.penalty()
-        found = {"train_loss": loss}
+        """Return the training loss, without and with its penalty, and the metrics of the test rows in
+        `blocks` if there are any."""
+        loss = float(self.head.loss.value(self.scores(self.blocks), self.y).mean())
+        found = {"train_loss": loss, "objective": loss + self.penalty()}
         if blocks is not None and y is not None:
-            found |= metrics_of(LOSSES[self.plan.objective.loss], self.scores(blocks), y, self.penalty())
+            found |= metrics_of(LOSSES[self.plan.objective.loss], self.scores(blocks), y)
         return found
 
 
@@ -213,4 +214,4 @@ def pooled(plan: Plan[CascadeSettings], columns: AllColumns) -> Pooled:
         by_values(stack, step=0.1 if plan.pace.step == "auto" else float(plan.pace.step))
     blocks = [test[party].X for party in sorted(test) if test[party].width] if test else None
     metrics = stack.metrics(blocks, test[columns.label_holder].labels if test else None)
-    return Pooled(metrics["train_loss"], metrics)
+    return Pooled(metrics["objective"], metrics)

@@ -209,7 +209,7 @@ async def _close(
         streams = PairStreams(session.me, secrets)
         z = await Session(net, secure, terms.active[0], part, streams).score_all()
         if z is not None and table.labels is not None:
-            found = metrics_of(contract.loss, z, table.labels, 0.0)
+            found = metrics_of(contract.loss, z, table.labels)
             metrics = {key.replace("test_", "validation_"): value for key, value in found.items()}
     means: dict[str, list[float]] = {}
     if terms.use.degraded:
