@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.deploy.companies import connected, job, lay_out, settled, together
 from tests.deploy.joined import ids_of
 from tests.patience import until
 
+from colonnade.data.read.ids import LONGEST
 from colonnade.deploy.daemon import commands, control
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http import monitor
@@ -110,6 +112,17 @@ def test_service(tmp_path: Path) -> None:
         assert (status, "at most 65536 bytes" in found["error"]) == (413, True)
         async with session.get(f"{url}/nothing") as answer:
             assert answer.status == 404
+        await one_long_id(session, url)
+
+    async def one_long_id(session: Any, url: str) -> None:
+        """One long id among many makes room for nobody: neither is it taken nor do others grow with it."""
+        tracemalloc.start()
+        for longest, answered in ((58_000, 400), (LONGEST + 1, 400), (LONGEST, 200)):
+            status, found = await ask(session, url, {"ids": ["x" * longest, *("y" * 49)]})
+            assert status == answered, found
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert most < 2e6  # an array of texts as long as the longest took 58,000 * 50 * 4 bytes
 
     async def concurrent(session: Any, url: str, batch: Any) -> None:
         found = await asyncio.gather(*(ask(session, url, {"ids": [name]}) for name in applicants))

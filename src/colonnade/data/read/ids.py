@@ -21,7 +21,7 @@ from colonnade.errors import DataError
 from colonnade.job import Key
 
 PIECE = 2**16  # ids that are Python texts at once
-LONGEST = 1000  # digits of an id
+LONGEST = 1000  # digits of an id, and characters of one that is asked for
 WHOLE = re.compile(rf"[+-]?\d{{1,{LONGEST}}}")  # in any script; longer ones are no ids, and slow to read
 SHORTENED = re.compile(r"\d(?:[.,]\d+)?[eE]\+?\d+")  # what a spreadsheet makes of a long number
 RULES = {  # for ids that look different, as a job writes them

@@ -48,7 +48,6 @@ from colonnade.deploy.programs import scoring, training
 from colonnade.deploy.rows.rows import digests
 from colonnade.deploy.session.session import Event, Tell
 from colonnade.errors import Aborted, ColonnadeError, JobError
-from colonnade.job import Key
 
 CHUNK = 2**15  # rows that are asked for at once
 
@@ -183,7 +182,7 @@ async def _predict(daemon: Daemon, request: PredictRequest, tell: Tell) -> Predi
     if len(request.ids) != len(keys):
         raise JobError(f"{len(request.ids)} id columns were given, {', '.join(keys)} are needed")
     # many ids, and many scores, are work for a thread: others are answered meanwhile
-    wanted = await asyncio.to_thread(_digests, request.ids, trained.align.keys, keys)
+    wanted = await asyncio.to_thread(digests, request.ids, trained.align.keys, keys)
 
     async def use(ready: scoring.Ready) -> tuple[Digests, Floats, tuple[str, ...]]:
         asked = [
@@ -198,11 +197,6 @@ async def _predict(daemon: Daemon, request: PredictRequest, tell: Tell) -> Predi
     z = scoring.with_mean_parts(share.manifest, z, away)
     rows = await asyncio.to_thread(_found, share, wanted, ids, z)
     return {"model": share.manifest.model, "degraded": away, "rows": rows}
-
-
-def _digests(ids: list[list[str]], rules: tuple[Key, ...], keys: tuple[str, ...]) -> Digests:
-    """Return the digests of ids, one list for every id column."""
-    return digests([np.array(column) for column in ids], rules, keys)
 
 
 def _found(share: StoredShare, wanted: Digests, ids: Digests, z: Floats) -> list[scoring.ScoredRow | None]:

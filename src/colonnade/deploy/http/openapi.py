@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from colonnade import __version__
+from colonnade.data.read.ids import LONGEST
 from colonnade.deploy.settings import Serve
 
 Json = dict[str, Any]
 
 ID: Json = {
     "oneOf": [
-        {"type": "string"},
+        {"type": "string", "maxLength": LONGEST},
         {"type": "integer"},
-        {"type": "array", "items": {"type": ["string", "integer"]}},
+        {"type": "array", "items": {"type": ["string", "integer"], "maxLength": LONGEST}},
     ]
 }
 SCORE: Json = {

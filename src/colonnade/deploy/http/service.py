@@ -22,10 +22,10 @@ import time
 from collections import deque
 
 import msgspec
-import numpy as np
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from colonnade.data.read.ids import LONGEST
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http.connections import listen
 from colonnade.deploy.http.open_session import ANSWER_S, OpenSession, for_clients
@@ -155,7 +155,10 @@ class Service:
         entry = self._daemon.settings.data[self._serve.data or trained.parties[self._daemon.me].data]
         if any(len(each) != len(entry.keys) for each in ids):
             raise DataError(f"an id here is {' + '.join(entry.keys)}")
-        columns = [np.array(column) for column in zip(*ids, strict=True)]
+        if any(len(part) > LONGEST for each in ids for part in each):
+            raise DataError(f"an id has at most {LONGEST} characters")
+        # lists, since an array has room for the longest text in every place
+        columns = list(zip(*ids, strict=True))
         return [row.tobytes() for row in digests(columns, trained.align.keys, entry.keys)]
 
     async def _refresh(self, request: web.Request) -> web.Response:

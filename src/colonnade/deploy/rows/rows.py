@@ -8,12 +8,11 @@ operator, and are never sent to a peer as they are.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from colonnade.arrays import Digests, Rows
 from colonnade.data.large.big_file import is_large, opened
@@ -143,7 +142,7 @@ def read_with_ids(
     return raw, hashed(parts_of(raw.ids, len(keys)))
 
 
-def digests(parts: Sequence[NDArray[np.str_]], keys: Sequence[Key], names: Sequence[str]) -> Digests:
+def digests(parts: Sequence[Iterable[str]], keys: Sequence[Key], names: Sequence[str]) -> Digests:
     """Return one SHA-256 per row over its id in normal form.
 
     The columns of an id are hashed with their lengths, so that (ab, c) is not (a, bc).
