@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Numbers, Rows
 from colonnade.data.prepare.bins import ColumnBins
-from colonnade.data.prepare.woe import Counts, Weighed, join_bins, woe_of
+from colonnade.data.prepare.join import join_bins
+from colonnade.data.prepare.woe import Counts, Weighed, woe_of
 from colonnade.errors import DataError, SumError
 from colonnade.job import Woe
 from colonnade.messages import Evidence, SealedLabels, Sealing, Tally, Topic, tag_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles import woe as oracle
 
-from colonnade.data.prepare.bins import UNSEEN, category_bins, number_bins
+from colonnade.data.prepare import join
+from colonnade.data.prepare.bins import UNSEEN, _joined, category_bins, number_bins
+from colonnade.data.prepare.join import join_bins
 from colonnade.data.prepare.prepare import Preparation
-from colonnade.data.prepare.woe import Counts, Weighed, codes_of, join_bins, make_bins, weigh_columns, woe_of
+from colonnade.data.prepare.woe import Counts, Weighed, codes_of, make_bins, weigh_columns, woe_of
 from colonnade.data.read.files import load
 from colonnade.data.table import RawTable, stack
 from colonnade.job import Woe
+from colonnade.job.limits import MOST_BINS
 
 numbers = st.lists(
     st.one_of(st.floats(-5, 5).map(lambda x: round(x, 1)), st.just(float("nan")), st.just(-99.0)),
@@ -165,3 +169,50 @@ def test_bins_of_dates_are_named_by_dates_and_those_of_durations_are_not(tmp_pat
     opened, talked = make_bins(load(path, bare=True), (), Woe(bins=2, least=1))
     assert [opened.describe([k]) for k in range(2)] == ["<= 2020-01-04", "> 2020-01-04"]
     assert talked.describe([0]) == "<= 0.0625"
+
+
+@settings(max_examples=150)
+@given(st.data(), st.integers(1, 40), st.booleans(), st.booleans())
+def test_bins_are_joined_as_if_all_were_looked_at_anew_each_time(
+    data: st.DataObject, bins: int, chained: bool, monotone: bool
+) -> None:
+    few = st.integers(0, 4) | st.integers(0, 60)  # many are alike, and then it matters which comes first
+    tally = data.draw(st.lists(st.tuples(few, few).filter(any), min_size=bins, max_size=bins))
+    counts = Counts(
+        data.draw(st.integers(0, bins)),
+        chained,
+        tuple(goods + bads for goods, bads in tally),
+        tuple(bads for _, bads in tally),
+    )
+    terms = Woe(cases=data.draw(st.integers(1, 30)), most=data.draw(st.integers(1, 12)), monotone=monotone)
+    assert join_bins(counts, terms) == oracle.join(counts, terms)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.integers(1, 30))
+def test_small_bins_are_joined_with_the_smaller_neighbour(counts: list[int], least: int) -> None:
+    groups = oracle.join_small(counts, least)
+    edges, sizes = _joined(np.arange(len(counts) - 1.0), list(counts), least)
+    assert sizes == [sum(counts[k] for k in group) for group in groups]
+    assert edges == [group[-1] for group in groups[:-1]]
+
+
+def test_as_many_bins_as_a_job_may_ask_for_are_joined_with_few_looks_at_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = 0
+
+    def counted(x: float) -> float:
+        nonlocal looks
+        looks += 1
+        return math.log(x)
+
+    monkeypatch.setattr(join, "log", counted)
+    rng = np.random.default_rng(0)
+    for chained in (False, True):
+        looks, rows = 0, rng.integers(2, 9, MOST_BINS)
+        bads = rng.binomial(rows, 0.3)
+        ordered = 0 if chained else MOST_BINS
+        counts = Counts(ordered, chained, tuple(rows.tolist()), tuple(bads.tolist()))
+        assert max(join_bins(counts, Woe(bins=MOST_BINS, least=1, cases=1, most=8))) == 7
+        assert looks < 40 * MOST_BINS  # and not the square or the cube of it

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 
 from colonnade.arrays import Floats, Rows
+from colonnade.data.prepare.chain import Chain
 from colonnade.data.prepare.labels import category_codes, category_names
 from colonnade.data.read.dates import date_words
 from colonnade.data.table import Column
@@ -146,15 +148,20 @@ def _quantiles(plain: Floats, bins: int) -> Floats:
 def _joined(edges: Floats, counts: list[int], least: int) -> tuple[list[float], list[int]]:
     """Return the bins with the smallest joined to its smaller neighbour for as long as one is below
     `least`."""
-    left = edges.tolist()
-    while len(counts) > 1 and min(counts) < least:
-        k = counts.index(min(counts))
-        before = counts[k - 1] if k > 0 else np.inf
-        after = counts[k + 1] if k + 1 < len(counts) else np.inf
-        first = k - 1 if before <= after else k
-        counts[first : first + 2] = [counts[first] + counts[first + 1]]
-        del left[first]
-    return left, counts
+    links = Chain(range(len(counts)))
+    size, last = dict(enumerate(counts)), list(range(len(counts)))  # of a bin that is named by its first
+    smallest = [(rows, k) for k, rows in size.items()]
+    heapify(smallest)
+    while len(size) > 1 and smallest[0][0] < least:
+        rows, k = heappop(smallest)
+        if size.get(k) != rows:  # it was joined meanwhile
+            continue
+        one, other = min(links.pairs(k), key=lambda pair: size[pair[0]] + size[pair[1]])
+        links.remove(other)
+        size[one] += size.pop(other)
+        last[one] = last[other]
+        heappush(smallest, (size[one], one))
+    return [float(edges[last[k]]) for k in size if last[k] < len(edges)], list(size.values())
 
 
 def _place(sizes: list[int], rows: int, least: int) -> int:

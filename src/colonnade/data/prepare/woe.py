@@ -3,16 +3,13 @@
     WOE of a bin = ln( (its goods / all goods) / (its bads / all bads) )
     IV of a column = sum over bins of (its goods / all goods - its bads / all bads) WOE
 
-A row is bad if its label is the positive one. Whoever holds the label joins bins from their counts alone:
-first those with too few goods or bads to be told, then those that break a monotone order if one is wanted,
-then those whose joining costs the least IV until there are no more than wanted.
+A row is bad if its label is the positive one. Whoever holds the label joins bins from their counts (`join`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import log
 
 import numpy as np
@@ -68,10 +65,11 @@ class Counts:
 
     def joined(self, group: Sequence[int]) -> Counts:
         """Return the counts of joined bins."""
-        parts = range(max(group) + 1)
-        rows = tuple(sum(r for r, g in zip(self.rows, group, strict=True) if g == k) for k in parts)
-        bads = tuple(sum(b for b, g in zip(self.bads, group, strict=True) if g == k) for k in parts)
-        return replace(self, rows=rows, bads=bads)
+        rows, bads = [0] * (max(group) + 1), [0] * (max(group) + 1)
+        for k, row, bad in zip(group, self.rows, self.bads, strict=True):
+            rows[k] += row
+            bads[k] += bad
+        return replace(self, rows=tuple(rows), bads=tuple(bads))
 
 
 def make_bins(table: RawTable, categorical: Sequence[str], woe: Woe) -> list[ColumnBins]:
@@ -116,99 +114,6 @@ def woe_of(counts: Counts) -> tuple[tuple[float, ...], float]:
         woe.append(log(of_goods / of_bads))
         iv += (of_goods - of_bads) * woe[-1]
     return (tuple(woe), iv) if len(woe) > 1 else ((0.0,) * len(woe), 0.0)
-
-
-def join_bins(counts: Counts, woe: Woe) -> tuple[int, ...]:
-    """Return which bins become one: the number of the joined bin of every bin."""
-    pile = _Pile(counts)
-    while len(pile.groups) > 1 and pile.smallest() < woe.cases:
-        pile.join(*min(pile.with_smallest(), key=pile.loss))
-    if woe.monotone:
-        pile.make_monotone()
-    while len(pile.groups) > woe.most and (pairs := list(pile.pairs())):
-        pile.join(*min(pairs, key=pile.loss))
-    return pile.numbered()
-
-
-class _Pile:
-    """Groups of bins while they are joined: members, rows and bads of each; ordered ones first, in order."""
-
-    def __init__(self, counts: Counts) -> None:
-        self._counts = counts
-        self.groups: list[list[int]] = [[k] for k in range(len(counts.rows))]
-
-    def size(self, group: Sequence[int]) -> tuple[int, int]:
-        """Goods and bads."""
-        bads = sum(self._counts.bads[k] for k in group)
-        return sum(self._counts.rows[k] for k in group) - bads, bads
-
-    def smallest(self) -> int:
-        """Return the fewest rows of either kind that any group has."""
-        return min(min(self.size(group)) for group in self.groups)
-
-    def with_smallest(self) -> Iterator[tuple[int, int]]:
-        """The pairs that the smallest group may be part of; one that stands alone goes with any other."""
-        k = min(range(len(self.groups)), key=lambda k: min(self.size(self.groups[k])))
-        pairs = [pair for pair in self.pairs() if k in pair]
-        yield from pairs or ((min(k, j), max(k, j)) for j in range(len(self.groups)) if j != k)
-
-    def pairs(self) -> Iterator[tuple[int, int]]:
-        """Neighbours: by their place in the order, or, for categories, by their bad rate."""
-        ordered = [k for k, group in enumerate(self.groups) if min(group) < self._counts.ordered]
-        yield from pairwise(ordered)
-        if self._counts.chained:
-            rest = [k for k in range(len(self.groups)) if k not in ordered]
-            by_rate = sorted(rest, key=lambda k: (self._rate(k), k))
-            yield from ((min(pair), max(pair)) for pair in pairwise(by_rate))
-
-    def loss(self, pair: tuple[int, int]) -> float:
-        """Return the IV that is lost if these two groups become one."""
-        one, other = (self.groups[k] for k in pair)
-        return self._iv(one) + self._iv(other) - self._iv([*one, *other])
-
-    def join(self, one: int, other: int) -> None:
-        self.groups[one] = sorted(self.groups[one] + self.groups.pop(other))
-
-    def make_monotone(self) -> None:
-        """Join ordered neighbours until bad rates only rise or only fall, whichever keeps more IV."""
-        apart = [group for group in self.groups if min(group) >= self._counts.ordered]
-        ordered = [group for group in self.groups if min(group) < self._counts.ordered]
-        kept = max((self._pooled(ordered, sign) for sign in (1, -1)), key=self._total_iv)
-        self.groups = kept + apart
-
-    def numbered(self) -> tuple[int, ...]:
-        """Return the number of the group of every bin, in the order of their first bins."""
-        place = {}
-        for number, group in enumerate(sorted(self.groups, key=min)):
-            place.update(dict.fromkeys(group, number))
-        return tuple(place[k] for k in range(len(place)))
-
-    def _pooled(self, ordered: list[list[int]], sign: int) -> list[list[int]]:
-        """Pool adjacent violators."""
-        done: list[list[int]] = []
-        for group in ordered:
-            done.append(group)
-            while len(done) > 1 and sign * self._rate_of(done[-2]) >= sign * self._rate_of(done[-1]):
-                last = done.pop()
-                done[-1] = done[-1] + last
-        return done
-
-    def _rate(self, k: int) -> float:
-        return self._rate_of(self.groups[k])
-
-    def _rate_of(self, group: Sequence[int]) -> float:
-        goods, bads = self.size(group)
-        return bads / max(goods + bads, 1)
-
-    def _total_iv(self, groups: list[list[int]]) -> float:
-        return sum(self._iv(group) for group in groups)
-
-    def _iv(self, group: Sequence[int]) -> float:
-        goods, bads = self.size(group)
-        all_goods, all_bads = self.size(range(len(self._counts.rows)))
-        of_goods = max(goods, 0.5) / max(all_goods, 0.5)
-        of_bads = max(bads, 0.5) / max(all_bads, 0.5)
-        return (of_goods - of_bads) * log(of_goods / of_bads)
 
 
 def _column(table: RawTable, column: str, numeric: bool) -> Column:
