@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 import textwrap
 from dataclasses import dataclass
@@ -11,14 +13,27 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
+from tests.net.worlds import WORLDS, teach, world
 from tests.oracles.tables import pooled, random_tables, run, weights
 
 from colonnade import VerticalClassifier
-from colonnade.errors import JobError
+from colonnade.arrays import Numbers
+from colonnade.data.read import files
+from colonnade.data.read.formats import open_bytes, raw_table
+from colonnade.errors import DataError, JobError, MalformedMessage
+from colonnade.job import PrivacyTerms
 from colonnade.job.presets import PRESETS, Preset
 from colonnade.losses import LOSSES, Loss, UsualLoss
+from colonnade.messages import Announce, Message, decode, encode
+from colonnade.net.endpoint import Endpoint
+from colonnade.net.expect import Number
 from colonnade.optim.estimators import ESTIMATORS, Coefficients, Estimator
+from colonnade.run.notes import leaks
 from colonnade.run.registry import CONVERSATIONS
+from colonnade.secure.masked import MaskedSum
+from colonnade.secure.neighbours import circle
+from colonnade.secure.protocol import SumKind
+from colonnade.secure.sums import SUMS
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding-an-algorithm.md"
 
@@ -26,13 +41,21 @@ PAGE = Path(__file__).parents[1] / "docs" / "adding-an-algorithm.md"
 def shown(name: str) -> Any:
     """What the page's code block that defines `name` makes of it."""
     blocks = re.findall(r"(?:^(?:    .*)?\n)+", PAGE.read_text("utf-8"), re.MULTILINE)
-    (block,) = [block for block in blocks if re.search(rf"^    (?:class )?{name}\b", block, re.M)]
+    (block,) = [block for block in blocks if re.search(rf"^    (?:class |def )?{name}\b", block, re.M)]
     space: dict[str, Any] = {
+        "__name__": __name__,  # where types of fields are looked up
         "np": np,
         "Coefficients": Coefficients,
         "Estimator": Estimator,
         "UsualLoss": UsualLoss,
         "dataclass": dataclass,
+        "MaskedSum": MaskedSum,
+        "circle": circle,
+        "DataError": DataError,
+        "open_bytes": open_bytes,
+        "raw_table": raw_table,
+        "Message": Message,
+        "Numbers": Numbers,
     }
     exec(textwrap.dedent(block), space)  # noqa: S102  our own documentation
     return space[name]
@@ -124,6 +147,74 @@ def test_a_new_estimator_is_one_method_and_one_row(
         assert np.abs(theta).max() > 0.5
         w -= 0.5 * X.T @ np.clip(theta, -0.5, 0.5) / len(y)
     np.testing.assert_allclose(weights(run(setting, "vfb-sgd", train=train, secure=secure)), w, atol=1e-5)
+
+
+@pytest.fixture
+def circle_sum(monkeypatch: pytest.MonkeyPatch) -> type[SumKind]:
+    """The page's sum, in the table."""
+    kind: type[SumKind] = shown("CircleSum")
+    monkeypatch.setitem(SUMS, kind.name, kind)
+    return kind
+
+
+@pytest.mark.parametrize("world", ["simulated", "local"])
+@pytest.mark.parametrize("parties", [3, 5])
+def test_a_new_sum_is_one_class_and_one_row(circle_sum: type[SumKind], world: str, parties: int) -> None:
+    setting, train = random_tables(parties=parties, active=1), {"epochs": 20}
+    due = weights(run(setting, "lbfgs", train=train))
+    done = run(setting, "lbfgs", world=world, train=train, secure={"sum": "circle", "accept_leak": True})
+    np.testing.assert_allclose(weights(done), due, atol=1e-6)
+    told = circle_sum.gives_away(parties)
+    assert (f"circle sum: {told}" in done.result.privacy.notes) == (parties > 3)
+
+
+def test_who_cannot_use_a_new_sum_says_why(circle_sum: type[SumKind]) -> None:
+    setting = random_tables(parties=5, active=1)
+    with pytest.raises(JobError, match="can work out its partial scores; use sum = 'masked'"):
+        run(setting, "lbfgs", secure={"sum": "circle"})
+    with pytest.raises(JobError, match="a circle sum shows pieces of the masks; use sum = 'masked'"):
+        run(setting, "vfb2-sgd", secure={"sum": "circle", "labels": "blind", "accept_leak": True})
+    assert "shares" in leaks(CONVERSATIONS["full"], PrivacyTerms(), "circle", 5)
+
+
+def test_a_new_file_format_is_one_reader_and_one_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert '`".jsonl": read_json_lines`' in PAGE.read_text("utf-8")
+    rows = [{"id": f"c{i:03}", "age": 20 + i % 50, "town": "Ulm" if i % 3 else "Bonn"} for i in range(60)]
+    plain, packed, table = (tmp_path / name for name in ("a.jsonl", "b.jsonl.gz", "c.csv"))
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    plain.write_text(lines, "utf-8")
+    packed.write_bytes(gzip.compress(lines.encode()))
+    text = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+    table.write_text("\n".join(text), "utf-8")
+    with pytest.raises(DataError, match=r"\.jsonl files are not read"):
+        files.load(plain, id="id")
+    monkeypatch.setitem(files.READERS, ".jsonl", shown("read_json_lines"))
+    due = files.load(table, id="id")
+    for path in (plain, packed):
+        found = files.load(path, id="id")
+        assert found.columns == due.columns
+        np.testing.assert_array_equal(found.values, due.values)
+        np.testing.assert_array_equal(found.ids, due.ids)
+    plain.write_text("no JSON", "utf-8")
+    with pytest.raises(DataError, match=r"a\.jsonl: not lines of JSON"):
+        files.load(plain, id="id")
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_new_field_of_a_message_is_one_line(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    old, kind = Announce(1, np.arange(3.0)), shown("Announce")
+    with pytest.raises(MalformedMessage):  # by a version without the field
+        decode(encode(kind(1, np.arange(3.0), 2.5)))
+    teach(monkeypatch, kind, instead_of=Announce)
+    assert getattr(decode(encode(old)), "unit", None) == 1.0
+
+    async def program(net: Endpoint) -> list[float]:
+        await net.broadcast(kind(1, np.arange(3.0), 2.5))
+        heard = await net.gather(kind, 1, unit=Number(0.0, 1e6))
+        await net.finish()
+        return [message.unit for message in heard.values()]
+
+    assert world(name)(program) == [[2.5, 2.5]] * 3
 
 
 @pytest.mark.parametrize("world", ["simulated", "local"])

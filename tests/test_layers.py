@@ -51,7 +51,7 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("woe_process",),
     ("garbage",),
     ("fork_server",),
-    ("inprocess", "processes", "faulty"),
+    ("inprocess", "processes"),
     ("mpi",),
     ("woe", "gather_result"),
     ("launch",),

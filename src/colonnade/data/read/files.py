@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import lzma
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +28,23 @@ OTHERS = {
     *(".feather", ".arrow", ".orc", ".avro", ".h5", ".hdf5", ".npy", ".npz", ".pkl", ".pickle"),
     *(".dta", ".sav", ".sas7bdat", ".rds", ".rda", ".rdata", ".db", ".sqlite"),
 }
+
+
+def _excel(path: Path, wanted: Wanted, dialect: Dialect) -> RawTable:
+    from colonnade.data.read.excel import read_excel
+
+    return read_excel(path, wanted, dialect)
+
+
+READERS: dict[str, Callable[[Path, Wanted, Dialect], RawTable]] = {
+    ".csv": formats.read_csv,
+    ".tsv": formats.read_csv,
+    ".parquet": formats.read_parquet,
+    ".pq": formats.read_parquet,
+    ".xlsx": _excel,
+    ".xlsm": _excel,
+}
+"""Formats of tables with named columns, by how a file's name ends."""
 
 
 def load(
@@ -91,15 +108,10 @@ def _opened(path: Path, wanted: Wanted, n_features: int | None, dialect: Dialect
 def _read(path: Path, wanted: Wanted, n_features: int | None, dialect: Dialect) -> RawTable:
     """Read the file with the reader of its format."""
     name = formats.plain_name(path).lower()
-    match Path(name).suffix:
-        case ".csv" | ".tsv":
-            return formats.read_csv(path, wanted, dialect)
-        case ".parquet" | ".pq":
-            return formats.read_parquet(path, wanted, dialect)
-        case ".xlsx" | ".xlsm":
-            from colonnade.data.read.excel import read_excel
-
-            return read_excel(path, wanted, dialect)
+    ending = Path(name).suffix
+    if ending in READERS:
+        return READERS[ending](path, wanted, dialect)
+    match ending:
         case other if other in OTHERS:
             raise DataError(
                 f"{path}: {other} files are not read; use CSV, TSV, Parquet, Excel (.xlsx), LIBSVM or IDX"
