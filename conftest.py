@@ -7,6 +7,7 @@ package, or the extra that would bring it, is reported as skipped; where all are
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Generator
 from importlib.util import find_spec
 
@@ -26,9 +27,6 @@ _NAMED = re.compile(r"No module named '(\w+)|colonnade\[(\w+)\]|cannot import na
 
 ABSENT = {package for package in [*EXTRAS.values(), *DEVELOPMENT] if find_spec(package) is None}
 
-# after one failed import the next one would find half a module, and fail with another error
-collect_ignore = [f"src/colonnade/models/{name}.py" for name in ("backend", "network") if "torch" in ABSENT]
-
 
 def absent_package(failure: str) -> str | None:
     """Return the package that a failure names, if it is one that is not installed."""
@@ -47,9 +45,15 @@ def _skip_if_absent(report: pytest.CollectReport | pytest.TestReport) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Skip a file that cannot be imported without an absent package."""
     report = yield
+    if report.failed:  # or the next import would find half a module, and fail with another error
+        for name, module in list(sys.modules.items()):
+            if getattr(module, "__file__", None) == str(collector.path):
+                del sys.modules[name]
     _skip_if_absent(report)
     return report
 

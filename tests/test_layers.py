@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "arrays", "lean"),
     ("choices",),
     ("losses",),
-    ("job", "messages", "disk", "plain", "state"),
+    ("job", "messages", "disk", "plain", "posix", "state"),
     ("regularizers", "result", "search", "test_scores", "timeline", "findings"),
     ("metrics", "data", "shares", "records"),
     ("models", "trees"),

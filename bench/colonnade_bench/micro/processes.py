@@ -135,7 +135,9 @@ def computing(split: Split, algorithm: str, parties: int) -> Costs:
 def value_seconds(rows: int, columns: int, batch: int, at_once: int) -> float:
     """Seconds that a kernel takes for one number of a dense block, in so many processes at once."""
     given = repeat((rows, columns, batch), at_once)
-    with multiprocessing.get_context("fork").Pool(at_once) as pool:
+    context = multiprocessing.get_context("spawn")  # threads of this process do not survive a fork
+    all_there = context.Barrier(at_once)
+    with context.Pool(at_once, all_there.wait) as pool:
         return fmean(pool.starmap(_value_seconds, given, chunksize=1))
 
 

@@ -14,7 +14,6 @@ else is complete.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -29,6 +28,11 @@ from colonnade.errors import DataError, JobError
 from colonnade.result import Result
 from colonnade.timeline import FILE as TIMELINE
 from colonnade.timeline import Timeline
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows: runs are not kept from each other's folders
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from colonnade.run.federate import Finished
@@ -76,6 +80,9 @@ def claimed(folder: Path, also: Iterable[str] = ()) -> Iterator[Path]:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """A lock on a folder itself, which the system lets go of however this process ends."""
+    if fcntl is None:
+        yield
+        return
     opened = os.open(folder, os.O_RDONLY)
     try:
         with suppress(OSError):  # some network disks have no locks, and runs go on there as they are

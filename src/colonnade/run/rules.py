@@ -19,6 +19,7 @@ from colonnade.errors import JobError
 from colonnade.job import Cascade, Direction, Job, Kernel, ModelSpecs, Net, Section, Secure, Trees
 from colonnade.job.presets import Preset
 from colonnade.losses import LOSSES, USUAL
+from colonnade.posix import need_posix
 from colonnade.run import blind
 from colonnade.secure.sums import SUMS
 
@@ -71,11 +72,21 @@ def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterato
             "drop neighbours"
         )
     yield from blind.faults(job, conversation)
-    for own in (conversation.check, lambda job, preset: _check_privacy(job, preset, conversation)):
+    for own in (
+        _check_system,
+        conversation.check,
+        lambda job, preset: _check_privacy(job, preset, conversation),
+    ):
         try:
             own(job, preset)
         except JobError as fault:
             yield fault
+
+
+def _check_system(job: Job, _: Preset) -> None:
+    """Refuse a world whose parties are processes where the system has none of the kind."""
+    if job.world in ("network", "mpi"):
+        need_posix(f"world = {job.world!r}")
 
 
 def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:

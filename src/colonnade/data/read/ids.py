@@ -29,6 +29,7 @@ RULES = {  # for ids that look different, as a job writes them
     '{ kind = "integer" }': Key(kind="integer"),
     '{ case = "lower" }': Key(case="lower"),
 }
+HAS_YEAR = re.compile("%[cGxyY]")
 NO_ID, TWICE = "no id", "the same row twice"
 
 
@@ -39,6 +40,8 @@ def normaliser(key: Key, name: str) -> Callable[[str, int], str]:
     'ada@example.org'
     >>> normaliser(Key(kind="date", formats=("%d.%m.%Y", "%Y-%m-%d")), "born")("07.05.1999", 0)
     '1999-05-07'
+    >>> normaliser(Key(kind="date", formats=("%d.%m",)), "birthday")("07.05", 0)
+    '1900-05-07'
     >>> normaliser(Key(kind="integer"), "ID")("0042", 0)
     '42'
     """
@@ -59,13 +62,20 @@ def normaliser(key: Key, name: str) -> Callable[[str, int], str]:
             case "date":
                 for pattern in key.formats:
                     try:
-                        return datetime.strptime(text, pattern).date().isoformat()
+                        return _date(text, pattern)
                     except (ValueError, re.error):  # or the format itself makes no sense
                         continue
         formats = ", ".join(key.formats)
         raise DataError(f"id column '{name}', row {row + 1}: {text!r} is no date like {formats}")
 
     return form
+
+
+def _date(text: str, pattern: str) -> str:
+    """Return a date in its normal form; without a year it is of 1900, as in Python before 3.15."""
+    if HAS_YEAR.search(pattern) is None:
+        text, pattern = f"1900 {text}", f"%Y {pattern}"
+    return datetime.strptime(text, pattern).date().isoformat()
 
 
 def common(ids: Sequence[Sequence[str] | NDArray[np.str_]], rule: Key) -> int:
