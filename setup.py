@@ -33,8 +33,8 @@ def compiled(module: str) -> Extension:
         f"colonnade.{module}",
         sources=[f"src/colonnade/{module.replace('.', '/')}.c"],
         depends=["src/colonnade/buffers.h"],
-        # no product joined with its sum: the same numbers to the last bit, compiled or not; no debugging symbols,
-        # which name the folder of the build: the same source gives the same bytes
+        # no product joined with its sum: the same numbers to the last bit, compiled or not; and no debugging
+        # symbols, which name the folder of the build: the same source gives the same bytes
         extra_compile_args=["-O3", "-g0", "-Wno-psabi", "-ffp-contract=off"],
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if STABLE else [],
         py_limited_api=STABLE,
