@@ -46,7 +46,7 @@ wheel: .venv/.ready-dev ## build the package, install it afresh, try it from two
 container-try:          ## the Containerfile's steps in a clean Debian, and three parties in what they make (as root)
 	.ci/try-container
 
-.venv/.ready: pyproject.toml setup.py constraints.txt $(wildcard src/colonnade/*.h src/colonnade/*/_*.c)
+.venv/.ready: pyproject.toml setup.py constraints.txt $(wildcard src/colonnade/*.h src/colonnade/*/_*.c src/colonnade/*/*/*.[ch])
 	$(PYTHON) -c 'import sys; sys.exit("Colonnade needs Python 3.11 or newer; set PYTHON=/path/to/python3.11") if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv .venv
 	$(INSTALL) .

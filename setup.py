@@ -2,6 +2,7 @@
 
 import sys
 import sysconfig
+from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -29,10 +30,11 @@ class BuildIfPossible(build_ext):
 
 def compiled(module: str) -> Extension:
     """Describe a module in C, without which NumPy does its work."""
+    source = Path("src/colonnade", *module.split(".")).with_suffix(".c")
     return Extension(
         f"colonnade.{module}",
-        sources=[f"src/colonnade/{module.replace('.', '/')}.c"],
-        depends=["src/colonnade/buffers.h"],
+        sources=[str(source)],
+        depends=["src/colonnade/buffers.h", *sorted(str(path) for path in source.parent.glob("*.h"))],
         # no product joined with its sum: the same numbers to the last bit, compiled or not; and no debugging
         # symbols, which name the folder of the build: the same source gives the same bytes
         extra_compile_args=["-O3", "-g0", "-Wno-psabi", "-ffp-contract=off"],
@@ -43,7 +45,12 @@ def compiled(module: str) -> Extension:
 
 
 setup(
-    ext_modules=[compiled("models._rows"), compiled("net._line"), compiled("secure._words")],
+    ext_modules=[
+        compiled("models._rows"),
+        compiled("net._line"),
+        compiled("secure._words"),
+        compiled("secure.lattice._lattice"),
+    ],
     cmdclass={"build_ext": BuildIfPossible},
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if STABLE else {},
 )

@@ -9,7 +9,7 @@ import click
 
 from colonnade import __version__
 
-COMPILED = ("models._rows", "net._line", "secure._words")
+COMPILED = ("models._rows", "net._line", "secure._words", "secure.lattice._lattice")
 
 
 def show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
