@@ -57,5 +57,5 @@ else:
 
 
 def __dir__() -> list[str]:
-    """Exactly what there is to use; what Python itself needs here is left out."""
+    """Return exactly what there is to use; what Python itself needs here is left out."""
     return sorted(__all__)

@@ -95,7 +95,7 @@ def on_disk(path: Path, kind: type[ColonnadeError] = DataError) -> Iterator[None
 
 
 def sync_names(folder: Path) -> None:
-    """Return when the names of a folder's files are on disk as they are now."""
+    """Wait until the names of a folder's files are on disk as they are now."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -94,7 +94,7 @@ class Penalty:
         return smooth + self.l1 * float(np.abs(w).sum()) if self.l1 else smooth
 
     def gradient(self, w: Floats, times: int = 1) -> Floats:
-        """Return the gradient of the smooth part, so many times."""
+        """Return the gradient of the smooth part, times `times`."""
         gradient: Floats = (times * self.l2) * self.regularizer.gradient(w)
         return self._without_free(gradient) if self.free else gradient
 

@@ -64,7 +64,7 @@ def versions() -> dict[str, str]:
 
 
 def now(later_s: float = 0.0) -> str:
-    """Return the time in UTC, or that in so many seconds, as ISO text to the second."""
+    """Return the time in UTC, now or in some seconds, as ISO text to the second."""
     return (datetime.now(UTC) + timedelta(seconds=later_s)).isoformat(timespec="seconds")
 
 

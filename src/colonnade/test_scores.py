@@ -24,7 +24,8 @@ FILE = "test_scores.csv"
 
 
 def _probability(z: Floats) -> Floats:
-    """1 / (1 + exp(-z)), without scipy's functions, which take longer to import than most tables to write."""
+    """Return 1 / (1 + exp(-z)), without scipy's functions, which take longer to import than most tables to
+    write."""
     return np.exp(-np.logaddexp(0.0, -z))
 
 

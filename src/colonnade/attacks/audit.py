@@ -163,7 +163,8 @@ class Auditor:
         return verdict.on_labels(attack, case, guess, self.truth, self.task)
 
     def coins(self, cases: list[Case]) -> Iterator[Finding]:
-        """What attacks say about the epsilon that the job promises, where it promises one for two classes."""
+        """Yield what attacks say about the epsilon that the job promises, where it promises one for two
+        classes."""
         privacy = self.order.plan.privacy
         who = {(a.name, c.party) for c in cases for a in self.attacks if self._of_labels(a) and a.applies(c)}
         if privacy.epsilon is None or self.task != "binary" or not who:

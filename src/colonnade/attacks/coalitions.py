@@ -146,8 +146,8 @@ class CoalitionRow:
 
 
 def coalition_table(qs: Iterable[int] = range(2, 9)) -> Iterator[CoalitionRow]:
-    """The size of the smallest coalition that learns more than the total, and of the smallest that
-    learns some single party's value, for each kind of sum."""
+    """Yield, for each kind of sum, the size of the smallest coalition that learns more than the total, and of
+    the smallest that learns some single party's value."""
     for q in qs:
         graphs = {
             "plain": plain_graph(q),

@@ -17,7 +17,7 @@ class Interval(NamedTuple):
 
 
 def of_part(hits: int, trials: int) -> Interval:
-    """Return a part of independent trials (Clopper and Pearson: never too narrow).
+    """Return the interval of a part of independent trials (Clopper and Pearson: never too narrow).
 
     >>> [round(end, 3) for end in of_part(90, 100)]
     [0.9, 0.824, 0.951]
@@ -30,7 +30,7 @@ def of_part(hits: int, trials: int) -> Interval:
 
 
 def of_auc(auc: float, positives: int, negatives: int) -> Interval:
-    """Return an area under the ROC curve (Hanley and McNeil's variance)."""
+    """Return the interval of an area under the ROC curve (Hanley and McNeil's variance)."""
     ranks, squares = auc / (2 - auc), 2 * auc**2 / (1 + auc)
     more = (positives - 1) * (ranks - auc**2) + (negatives - 1) * (squares - auc**2)
     deviation = sqrt(max(0.0, auc * (1 - auc) + more) / (positives * negatives))
@@ -38,7 +38,8 @@ def of_auc(auc: float, positives: int, negatives: int) -> Interval:
 
 
 def of_correlation(value: float, rows: int, chosen_from: int = 1) -> Interval:
-    """Return a correlation (Fisher's z), of the best of so many that were looked at (Bonferroni).
+    """Return the interval of a correlation (Fisher's z), of the best of this many that were looked at
+    (Bonferroni).
 
     >>> [round(end, 2) for end in of_correlation(0.5, 103)]
     [0.5, 0.34, 0.63]

@@ -59,7 +59,8 @@ class _Record:
         return self.known(name, *parties)
 
     def veiled(self, roles: Roles, first: bool) -> tuple[str, str]:
-        """X of a block and M, which an owner and one dealer know; its asker is sent the difference once."""
+        """Return the names of a block's X and of M, which its owner and one dealer know; its asker is sent
+        the difference once."""
         X = self.value(f"X of {roles.owner}", roles.owner)
         M = self.known(f"M of {roles.owner} for {roles.asker}", roles.owner, roles.dealer)
         if first:
@@ -180,7 +181,7 @@ def _reduced(form: Polynomial, constant: Mapping[str, int]) -> dict[Monomial, in
 
 
 def _lead(row: Mapping[Monomial, int], values: frozenset[str]) -> Monomial:
-    """Return what is eliminated first: whatever has a random word in it, then products, then single
+    """Return what is eliminated first: anything with a random word in it, then products, then single
     values."""
     return max(row, key=lambda m: (any(name not in values for name in m), len(m), m))
 
@@ -213,7 +214,7 @@ def _insert(
 
 
 def coalition_rows(products: Products, upto: int = 2) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """Every coalition of at most so many parties, and the values that it works out."""
+    """Yield every coalition of at most `upto` parties, and the values that it works out."""
     for size in range(1, upto + 1):
         for coalition in combinations(products.parties, size):
             yield frozenset(coalition), learnt(products, coalition)

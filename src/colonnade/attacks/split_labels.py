@@ -29,7 +29,8 @@ from colonnade.messages import Reply
 def gradients_heard(
     transcript: Transcript, plan: Plan[CascadeSettings], rows: int
 ) -> Iterator[tuple[Rows, Numbers]]:
-    """The rows of every reply, and dL/dh of each of them; a client knows which rows its batches have."""
+    """Yield the rows of every reply, and dL/dh of each of them; a client knows which rows its batches
+    have."""
     settings, party = plan.settings, transcript.party
     walk, bits = BatchRows(passes_of(plan, party, rows)), settings.packing.backward_bits
     outputs = settings.model.of(party).width

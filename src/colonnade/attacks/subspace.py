@@ -68,13 +68,13 @@ def _clear(case: Case) -> Iterator[Numbers]:
 
 
 def _blind(case: Case) -> Iterator[Numbers]:
-    """Totals of blind measurements come in stretches, one word for every vector and row."""
+    """Yield the totals of blind measurements, which come in stretches, one word for every vector and row."""
     for words in exact(case):
         yield from words.astype(np.float64)
 
 
 def exact(case: Case) -> Iterator[Numbers]:
-    """The whole numbers that a blind run's measurements tell, [vectors, rows]: no rounding at all."""
+    """Yield the whole numbers that a blind run's measurements tell, [vectors, rows]: no rounding at all."""
     stretches: list[Numbers] = []
     for tag, total in case.transcript.totals:
         if topic_of(tag) != Topic.EVALUATE or total.dtype != np.uint64 or total.ndim != 2:
@@ -90,7 +90,7 @@ def exact(case: Case) -> Iterator[Numbers]:
 
 
 def space_of(columns: Floats) -> Floats:
-    """Uncorrelated columns of unit variance that span the same space."""
+    """Return uncorrelated columns of unit variance that span the same space."""
     centred = columns - columns.mean(axis=0)
     lengths = np.linalg.norm(centred, axis=0)
     centred = centred[:, lengths > 0] / lengths[lengths > 0]
@@ -117,7 +117,8 @@ def independent(space: Floats, rng: np.random.Generator, bend: str) -> Floats:
 
 
 def yes_or_no(space: Floats, V: Floats) -> Iterator[Numbers]:
-    """Vectors of two values that the space holds, found from directions; True where it is the larger."""
+    """Yield vectors of two values that the space holds, found from directions; True where it is the
+    larger."""
     n = len(space)
     cuts = np.zeros(V.shape, dtype=bool)
     for _ in range(CUTS):

@@ -35,7 +35,7 @@ def labels_from_theta(case: Case) -> LabelGuess:
 
 
 def thetas_heard(case: Case) -> Iterator[tuple[Rows, Floats]]:
-    """The rows of every theta that a party was told, and theta; what rides behind it is left out."""
+    """Yield the rows of every theta that a party was told, and theta; what rides behind it is left out."""
     shape = case.plan.objective.shape
     width = int(np.prod(shape, dtype=int))
     for _, message in case.transcript.heard:

@@ -51,7 +51,8 @@ def columns_from_histograms(case: Case) -> ColumnGuess:
 
 
 def _equations(case: Case) -> Iterator[tuple[Floats, dict[str, list[Floats]]]]:
-    """For every level of every tree: g and h of every slot's rows, [equations, rows]; all parties' sums."""
+    """Yield, for every level of every tree, g and h of every slot's rows, [equations, rows], and all parties'
+    sums."""
     said, heard = case.transcript.said, case.transcript.heard
     bins = [(who, m) for who, m in heard if isinstance(m, Bins)]
     grids = {who: grid_of(m, who) for who, m in bins}
@@ -68,7 +69,7 @@ def _equations(case: Case) -> Iterator[tuple[Floats, dict[str, list[Floats]]]]:
 
 
 def _factors(words: Words, frontier: Frontier) -> Floats:
-    """g, and then h, of the rows of every slot, 0 for all others."""
+    """Return g, and then h, of the rows of every slot, 0 for all others."""
     asked = frontier.asked
     slots, rows = asked.slots, asked.rows
     found = np.zeros((2, slots, len(words)))
@@ -85,7 +86,7 @@ def _numbered(sums: Words, grid: BinGrid) -> list[Floats]:
 
 
 def _levels(case: Case, tree: int, sampled: np.ndarray) -> Iterator[tuple[int, Frontier]]:
-    """The tag and the frontier of every level of a tree whose histograms were sent."""
+    """Yield the tag and the frontier of every level of a tree whose histograms were sent."""
     said = {m.tag: m for _, m in case.transcript.said if isinstance(m, Divide)}
     sides = {(who, m.tag): m for who, m in case.transcript.heard if isinstance(m, Sides)}
     sides |= {(case.party, m.tag): m for _, m in case.transcript.said if isinstance(m, Sides)}

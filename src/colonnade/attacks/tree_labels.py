@@ -67,7 +67,8 @@ def with_known_labels(ways: list[Numbers], known: Rows, y: Floats) -> Floats:
 
 
 def nodes_seen(case: Case) -> list[Numbers]:
-    """For every tree that a party takes part in, the last node in which it saw each row, as a number."""
+    """Return, for every tree that a party takes part in, the last node in which it saw each row, as a
+    number."""
     own = OwnColumns(case.own.X, _sampling(case), case.plan.parties.index(case.party))
     divides = {m.tag: m for _, m in case.transcript.heard if isinstance(m, Divide)}
     sides = {(who, m.tag): m for who, m in case.transcript.heard if isinstance(m, Sides)}

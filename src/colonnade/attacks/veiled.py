@@ -62,7 +62,7 @@ def columns_from_blind_rounds(case: Case) -> ColumnGuess:
 
 
 def _of_rounds(case: Case, words: Iterable[Numbers]) -> Iterator[tuple[Rows, Floats]]:
-    """The rows of one round after another, and the first vector of words about them, read as numbers.
+    """Yield the rows of one round after another, and the first vector of words about them, read as numbers.
 
     What has another size belongs to no round: it measures, or tunes the step.
     """

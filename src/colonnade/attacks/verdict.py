@@ -107,7 +107,7 @@ def on_unnamed(
 
 
 def exposure(found: Floats, truth: Floats) -> Floats:
-    """For every true column the largest correlation with one that was found."""
+    """Return, for every true column, the largest correlation with one that was found."""
     one, other = (each - each.mean(axis=0) for each in (found, truth))
     one = one[:, np.any(one != 0, axis=0)]
     one, other = one / np.linalg.norm(one, axis=0), other / np.linalg.norm(other, axis=0)
@@ -123,7 +123,7 @@ def yes_no_found(guess: UnnamedColumns, truth: Floats) -> tuple[Numbers, int]:
 
 
 def _side(cut: Numbers) -> bytes:
-    """Return a cut of the rows in two, whichever half is called True."""
+    """Return a cut of the rows in two, in one form for both ways to call the halves."""
     return min(cut.tobytes(), (~cut).tobytes())
 
 

@@ -65,7 +65,7 @@ class Recovery:
 
 
 def exchanges(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) -> Iterator[Exchange]:
-    """The client's questions, each with its answer; a client knows which rows its batches have."""
+    """Yield the client's questions, each with its answer; a client knows which rows its batches have."""
     walk = BatchRows(passes_of(plan, transcript.party, rows))
     replies = {m.tag: m.values for _, m in transcript.heard if isinstance(m, Reply)}
     for _, message in transcript.said:

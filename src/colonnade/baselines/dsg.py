@@ -45,7 +45,7 @@ class DsgFit:
     penalty: float
 
     def scores(self, X: Matrix) -> Floats:
-        """f(x) of every row, computed some rows at a time."""
+        """Return f(x) of every row, computed some rows at a time."""
         return np.concatenate([values @ self.alpha for values in _features(self.features, X)])
 
 
@@ -116,6 +116,6 @@ class _Coefficients:
 
 
 def _features(features: RandomFeatures, X: Matrix) -> Iterator[Floats]:
-    """phi of all rows, CHUNK rows at a time."""
+    """Yield phi of all rows, CHUNK rows at a time."""
     for start in range(0, int(X.shape[0]), CHUNK):
         yield phi(features.project(X[start : start + CHUNK]))

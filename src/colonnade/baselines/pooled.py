@@ -38,7 +38,7 @@ def pool(blocks: list[Matrix]) -> Matrix:
 
 
 def objective(w: Floats, rows: RowKernels, y: Floats, loss: Loss, penalty: Penalty) -> tuple[float, Floats]:
-    """Value of the mean loss plus the penalty, and the gradient of all of it that is smooth.
+    """Return the mean loss plus the penalty, and the gradient of the smooth part of it.
 
     `y` may have weights beside the labels, with a loss for them (`losses.loss_for`).
     """

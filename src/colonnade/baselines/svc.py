@@ -28,7 +28,8 @@ def bandwidth_and_penalty(
     l2: float | Literal["auto"] = "auto",
     seed: int = 0,
 ) -> tuple[float, float]:
-    """Bandwidth of the Gaussian kernel and lambda, found from pooled rows as a federation finds them."""
+    """Return the bandwidth of the Gaussian kernel and lambda, found from pooled rows as a federation finds
+    them."""
     rows = int(X.shape[0])
     rng = np.random.default_rng([seed, rows])
     sample = Sample.draw(rng, rows, KERNELS["gaussian"], sigma, fraction, penalty=l2 == "auto")
@@ -49,5 +50,5 @@ def fit_svc(X: Matrix, y: Floats, *, sigma: float, C: float = 1.0) -> SVC:
 
 
 def trade_off(rows: int, l2: float) -> float:
-    """LIBSVM's C for a penalty lambda / 2 ||f||^2 beside a mean loss: 1 / (n lambda), at most 1000."""
+    """Return LIBSVM's C for a penalty lambda / 2 ||f||^2 beside a mean loss: 1 / (n lambda), at most 1000."""
     return min(1 / (rows * l2), 1e3) if l2 > 0 else 1e3

@@ -74,7 +74,7 @@ class Colonnade(click.Group):
 
 
 def _failure(error: Exception) -> str:
-    """Return what the user is told of an error."""
+    """Return what the user is told about an error."""
     if isinstance(error, ColonnadeError):
         return str(error)
     if isinstance(error, OSError):
@@ -87,7 +87,7 @@ def _say(text: str) -> None:
 
 
 def _usage(error: click.ClickException) -> str:
-    """Return what the user is told of a wrong command line."""
+    """Return what the user is told about a wrong command line."""
     text = error.format_message().rstrip(".")
     if isinstance(error, click.UsageError) and error.ctx is not None:
         text += f"{'' if text.endswith('?') else ';'} `{error.ctx.command_path} --help` tells more"

@@ -120,7 +120,7 @@ def export(folder: Path, out: Path, raw: bool, as_json: bool) -> None:
 
 
 def _trees_as(kept: KeptModel, out: Path, raw: bool) -> tuple[bytes, list[str]]:
-    """Boosted trees as the content of a file, and the columns that they take."""
+    """Return boosted trees as the content of a file, and the columns that they take."""
     from colonnade.credit.boosting import trees_to_sklearn
     from colonnade.credit.export import skops_bytes, tree_features, trees_onnx_bytes
     from colonnade.credit.trees import TreeModel

@@ -77,7 +77,7 @@ def _plain(done: Demo) -> dict[str, object]:
 
 
 def _introduce(terminal: Console) -> None:
-    """What the departments want, and what each of them holds."""
+    """Print what the departments want, and what each of them holds."""
     from colonnade.demo.departments import HOLDER, MEASURES
 
     terminal.print(
@@ -99,7 +99,7 @@ def _introduce(terminal: Console) -> None:
 
 
 def _show_model(terminal: Console, done: Demo) -> None:
-    """How many patients are common, how good the model is, and what it cost."""
+    """Print how many patients are common, how good the model is, and what it cost."""
     from colonnade.report.summary import duration, metric_rows, size
 
     result = done.run.result
@@ -121,7 +121,7 @@ def _show_model(terminal: Console, done: Demo) -> None:
 
 
 def _show_parties(terminal: Console, done: Demo) -> None:
-    """What every department held, sent and learnt."""
+    """Print what every department held, sent and learnt."""
     from colonnade.demo.story import learnt
     from colonnade.report.summary import size
 
@@ -147,14 +147,14 @@ def _show_parties(terminal: Console, done: Demo) -> None:
 
 
 def _show_scores(terminal: Console, done: Demo) -> None:
-    """The first scores of new patients."""
+    """Print the first scores of new patients."""
     terminal.print(f"\n{len(done.scores)} new patients were scored together; the first three:\n")
     first = [(name, f"{probability:.3f}", label) for name, probability, label in done.scores[:3]]
     terminal.print(table(["patient", "chance of malignant", "predicted"], first, right=(1,)))
 
 
 def _show_files(terminal: Console, out: Path) -> None:
-    """Where the files are, and what to try next."""
+    """Print where the files are, and what to try next."""
     parties = out / "parties"
     files = [
         ("report", out / "report.html"),

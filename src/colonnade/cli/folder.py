@@ -171,7 +171,7 @@ def _free(folder: Path, ours: set[str]) -> bool:
 
 
 def _left(path: Path) -> bool:
-    """Return whether this is what a run that was cut off while it wrote its files leaves."""
+    """Return whether this is what remains of a run that was cut off while it wrote its files."""
     if path.name == MODELS:
         return path.is_dir() and all((share / "manifest.json").is_file() for share in path.iterdir())
     return path.name in (DRAFT, JOB, TEST_SCORES)

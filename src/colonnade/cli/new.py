@@ -258,7 +258,7 @@ def _job(
 
 
 def _algorithm(blind: bool) -> str:
-    """Return the quickest for any data, or the quickest to learn nothing of labels from."""
+    """Return the quickest algorithm for any data, or the quickest that tells nothing about labels."""
     from colonnade.job.presets import DEFAULT_ALGORITHM
 
     return "vfb2-saga" if blind else DEFAULT_ALGORITHM

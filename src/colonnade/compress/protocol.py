@@ -24,7 +24,7 @@ class Compressor(Protocol):
         ...
 
     def size(self, shape: tuple[int, ...]) -> int:
-        """Return bytes on the wire of an array of this shape."""
+        """Return the bytes on the wire of an array of this shape."""
         ...
 
     def encode(self, state: State, x: Numbers) -> tuple[Numbers, State]:

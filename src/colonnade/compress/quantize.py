@@ -44,7 +44,7 @@ class Quantizer:
         return None
 
     def size(self, shape: tuple[int, ...]) -> int:
-        """Return bytes on the wire.
+        """Return the number of bytes on the wire.
 
         >>> Quantizer(4, np.random.default_rng(0)).size((64, 3))
         104

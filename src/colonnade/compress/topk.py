@@ -35,7 +35,7 @@ class TopK:
         return np.zeros(shape)
 
     def size(self, shape: tuple[int, ...]) -> int:
-        """Return bytes on the wire."""
+        """Return the number of bytes on the wire."""
         return 8 * self._kept(int(np.prod(shape)))
 
     def _kept(self, size: int) -> int:

@@ -101,7 +101,7 @@ class LabelHolder:
         return bent
 
     def theta(self, z: Floats, rows: Rows | slice, number: int = 0) -> Floats:
-        """dL/dz of these rows; `number` is the round that an error names."""
+        """Return dL/dz of these rows; `number` is the round that an error names."""
         theta = self.loss.dz(z, self.y[rows])
         # a sum of squares is finite where all numbers are, but for large ones, which are looked at again
         if not np.vdot(theta, theta) < np.inf and not np.isfinite(theta).all():

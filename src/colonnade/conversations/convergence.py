@@ -84,7 +84,7 @@ class Ending:
         self.settling = Settling(self.pace.tolerance, self.start)
 
     def over(self, loss: float, epoch: float) -> bool:
-        """Return whether a run is over that has this loss after so many epochs."""
+        """Return whether a run is over that has this loss after this many epochs."""
         if self.pace.open:
             self.converged = self.settling.settled(loss, epoch)
         # the others listen for an end only where one may come

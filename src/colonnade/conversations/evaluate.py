@@ -229,7 +229,7 @@ class Marks:
 
     @staticmethod
     def of(evaluate_every: float, schedule: Schedule) -> Marks:
-        """Marks every `evaluate_every` epochs, which may be a part of one; 0: at the end only."""
+        """Return marks every `evaluate_every` epochs, which may be a part of one; 0: at the end only."""
         per_epoch = schedule.per_epoch
         return Marks(
             max(1, round(evaluate_every * per_epoch)) if evaluate_every else schedule.rounds, per_epoch

@@ -131,7 +131,7 @@ class Gates:
             self.records.note(name, content)
 
     def noted(self, name: str) -> bytes | None:
-        """Return what was noted under this name, in whichever session of the run."""
+        """Return what was noted under this name, in any session of the run."""
         return None if self.records is None else self.records.noted(name)
 
     def secret(self) -> bytes:

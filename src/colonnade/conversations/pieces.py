@@ -68,7 +68,8 @@ def stretches(tables: Sequence[int], width: int = 1, most: int | None = None) ->
 
 
 def runs(start: int, end: int, classes: tuple[int, ...] = ()) -> list[slice]:
-    """Neighbouring rows in stretches whose scores, one for each class if there are some, fit a piece."""
+    """Return neighbouring rows in stretches whose scores, one for each class if there are some, fit a
+    piece."""
     size = max(1, PIECE // math.prod(classes))
     return [slice(first, min(end, first + size)) for first in range(start, end, size)]
 
@@ -91,7 +92,7 @@ async def give_pieces(
 async def collect_pieces(
     net: Network, secure: SecureSum, pieces: Iterator[Floats], *, tags: Sequence[int]
 ) -> AsyncIterator[Floats]:
-    """The totals of one piece after another; the parties that give them may go on when one is taken."""
+    """Yield the totals of one piece after another; the parties that give them may go on when one is taken."""
     for number, (tag, piece) in enumerate(zip(tags, pieces, strict=True)):
         total = await secure.collect(piece, tag=tag)
         if number + UNDER_WAY < len(tags):
@@ -126,7 +127,7 @@ async def hear(net: Network, sender: str, tags: Sequence[int], due: Expected) ->
 
 
 def messages(values: int) -> int:
-    """Return how many tags to keep for a sum of so many values and an answer that is no longer."""
+    """Return how many tags to keep for a sum of this many values and an answer that is no longer."""
     return values // PIECE + 1
 
 

@@ -164,7 +164,7 @@ def _read(key: SealingKey, tally: Tally, peer: str, rows: int, terms: Woe) -> li
 
 
 def _whole(values: Numbers, due: int, peer: str) -> list[int]:
-    """Return so many whole numbers from 0 on, as a list."""
+    """Return this many whole numbers from 0 on, as a list."""
     if values.dtype.kind not in "iu" or values.shape != (due,) or (values < 0).any():
         raise SumError(f"{peer} sent a tally of shape {values.shape} {values.dtype}; {due} counts were due")
     return [int(value) for value in values]

@@ -17,7 +17,8 @@ from colonnade.test_scores import TestScores
 
 
 def measures_of(scores: TestScores) -> dict[str, float]:
-    """KS and Gini of test scores, and how well probabilities are calibrated where the scores are logistic."""
+    """Return KS and Gini of test scores, and how well probabilities are calibrated where the scores are
+    logistic."""
     bad = scores.y > 0
     if scores.z.ndim != 1 or not 0 < bad.sum() < len(bad):
         return {}

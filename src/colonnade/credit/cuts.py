@@ -50,7 +50,8 @@ class Thresholds:
         return float(np.sum(np.diff(self.tpr) * self.precision))
 
     def ks(self) -> tuple[float, float]:
-        """(KS, threshold): the largest distance between the two classes, and the score where it is."""
+        """Return KS and its threshold: the largest distance between the two classes, and the score where it
+        is."""
         apart = np.abs(self.tpr - self.fpr)[1:]
         best = int(apart.argmax())
         return float(apart[best]), float(self.at[best])
@@ -73,7 +74,7 @@ class Confusion:
         return Confusion(*(int(np.count_nonzero(rows)) for rows in counts))
 
     def rates(self) -> dict[str, float]:
-        """Accuracy, precision, recall, specificity and F1; NaN where nothing was to divide by."""
+        """Return accuracy, precision, recall, specificity and F1; NaN where nothing was to divide by."""
         tp, fp, fn, tn = self.true_positive, self.false_positive, self.false_negative, self.true_negative
         return {
             "accuracy": part(tp + tn, tp + fp + fn + tn),

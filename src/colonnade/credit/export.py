@@ -190,7 +190,7 @@ class Places(NamedTuple):
 
 
 def _onnx() -> tuple[Any, int]:
-    """ONNX' module that makes graphs, and its name for floats of 64 bits."""
+    """Return ONNX's module that makes graphs, and its name for floats of 64 bits."""
     try:
         from onnx import TensorProto, helper
     except ImportError as error:

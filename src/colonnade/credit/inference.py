@@ -68,7 +68,7 @@ def coefficient_table(
 
 
 def vif(X: Floats) -> Floats:
-    """Variance inflation of every column: 1 / (1 - R2) of its regression on all others.
+    """Return the variance inflation of every column: 1 / (1 - R2) of its regression on all others.
 
     Infinite for a column that the others give exactly, as the categories of one column do among themselves.
     """
@@ -85,7 +85,7 @@ def vif(X: Floats) -> Floats:
 
 
 def _inflation(units: Floats, j: int) -> float:
-    """1 / (1 - R2) of one column of length 1, where columns repeat each other."""
+    """Return 1 / (1 - R2) of one column of length 1, where columns repeat each other."""
     others = np.delete(units, j, axis=1)
     coefficients, *_ = np.linalg.lstsq(others, units[:, j], rcond=None)
     left = float(np.sum((units[:, j] - others @ coefficients) ** 2))

@@ -24,7 +24,8 @@ LEAST_PART = 1e-4  # an empty bin counts as this part of the rows, so that PSI s
 
 
 def ks(z: Floats, bad: Bads) -> float:
-    """Kolmogorov-Smirnov: the largest distance between the score distributions of goods and bads.
+    """Return the Kolmogorov-Smirnov distance: the largest one between the score distributions of goods and
+    bads.
 
     >>> ks(np.array([0.1, 0.2, 0.8, 0.9]), np.array([False, False, True, True]))
     1.0
@@ -34,7 +35,7 @@ def ks(z: Floats, bad: Bads) -> float:
 
 
 def gini(z: Floats, bad: Bads) -> float:
-    """Gini's coefficient, 2 AUC - 1."""
+    """Return Gini's coefficient, 2 AUC - 1."""
     _check(bad)
     return 2 * auc(z, bad) - 1
 
@@ -80,7 +81,8 @@ def gains(z: Floats, bad: Bads, parts: int = 10) -> list[Gain]:
 
 
 def psi(then: Floats, now: Floats, bins: int = 10) -> float:
-    """Population stability: how far scores of now are from those of then, in quantile bins of then.
+    """Return the population stability index: how far scores of now are from those of then, in quantile bins
+    of then.
 
     Below 0.1 is usually called stable, above 0.25 a shift.
     """
@@ -91,14 +93,15 @@ def psi(then: Floats, now: Floats, bins: int = 10) -> float:
 
 
 def psi_of_counts(then: Numbers, now: Numbers) -> float:
-    """PSI of two tables of counts of the same bins."""
+    """Return the PSI of two tables of counts of the same bins."""
     one = np.maximum(then / max(then.sum(), 1), LEAST_PART)
     other = np.maximum(now / max(now.sum(), 1), LEAST_PART)
     return float(((other - one) * np.log(other / one)).sum())
 
 
 def psi_of_columns(weighed: Sequence[Weighed], then: RawTable, now: RawTable) -> dict[str, float]:
-    """PSI of every weighed column of one party, which needs nobody else. Unseen values have their own bin."""
+    """Return the PSI of every weighed column of one party, which needs nobody else. Unseen values have their
+    own bin."""
     found = {}
     for each in weighed:
         codes = (each.joined(table) for table in (then, now))

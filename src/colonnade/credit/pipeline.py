@@ -88,7 +88,7 @@ def _steps(block: LinearBlock) -> list[tuple[Step, list[float]]]:
 
 
 def _numbers(made: Preparation, kept: list[int], party: str) -> Any:
-    """Caps, then gaps, then the scale."""
+    """Return a step that caps numbers, then fills gaps, then scales."""
     import pandas as pd
     from sklearn.frozen import FrozenEstimator
     from sklearn.impute import SimpleImputer
@@ -130,7 +130,7 @@ def _one_hot(values: tuple[str, ...], column: str) -> Any:
 
 
 def _marks(columns: list[str]) -> Any:
-    """1 where a number was missing."""
+    """Return a step that gives 1 where a number was missing."""
     import pandas as pd
     from sklearn.frozen import FrozenEstimator
     from sklearn.impute import MissingIndicator

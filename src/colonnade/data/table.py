@@ -188,7 +188,7 @@ class RawTable:
 
 
 def count(number: int, thing: str) -> str:
-    """Return so many of a thing, in words.
+    """Return a number of things, in words.
 
     >>> count(1, "row"), count(1200, "row"), count(3, "category")
     ('1 row', '1,200 rows', '3 categories')
@@ -295,7 +295,7 @@ def dense_if_full(X: csr_array) -> Matrix:
 
 
 def first_place(X: Matrix, bad: NDArray[np.bool_]) -> tuple[int, int] | None:
-    """Row and column of the first value that is bad, or None if none is.
+    """Return the row and column of the first value that is bad, or None if none is.
 
     `bad` has one entry per cell of a dense matrix, and one per stored value of a sparse one.
     """

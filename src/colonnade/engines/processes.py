@@ -73,7 +73,7 @@ class Processes:
     def allocate(
         self, name: str, shape: tuple[int, ...], dtype: object = np.float64
     ) -> tuple[Place, Numbers]:
-        """Shared memory of this shape for a purpose: the same as before, where that fits."""
+        """Return shared memory of this shape for a purpose: the same as before, where that fits."""
         known = self._buffers.get(name)
         if known is None or known[0].shape != shape or known[0].dtype != np.dtype(dtype).str:  # type: ignore[call-overload]
             if known is not None:

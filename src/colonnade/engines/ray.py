@@ -57,7 +57,7 @@ class Actors:
 
 
 def _started(there: str | None, workers: int) -> Any:
-    """Ray, connected to its cluster; an error that says what is missing."""
+    """Return Ray, connected to its cluster; an EngineError says what is missing."""
     try:
         import ray
     except ImportError:

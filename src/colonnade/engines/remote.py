@@ -41,11 +41,11 @@ class ShardHolder:
         return {}
 
     def scores(self, table: int, start: int, end: int, w: Floats) -> Shards:
-        """X w of the rows from start to end that are held here."""
+        """Return X w of the rows from start to end that are held here."""
         return {shard: rows @ w for shard, rows in self._between(table, start, end)}
 
     def gradient(self, table: int, start: int, end: int, theta: Shards) -> Shards:
-        """X' theta of every shard that is held here."""
+        """Return X' theta of every shard that is held here."""
         return {shard: rows.T @ theta[shard] for shard, rows in self._between(table, start, end)}
 
     def _between(self, table: int, start: int, end: int) -> list[tuple[int, Numbers]]:

@@ -226,7 +226,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
     def _rates(
         self, y: NDArray[Any], weight: Floats | None, exposure: ArrayLike
     ) -> tuple[NDArray[Any], Floats]:
-        """Counts as rates, weighted by their exposure."""
+        """Return counts as rates, weighted by their exposure."""
         if not LOSSES.of_counts(self.loss):
             known = LOSSES.named(lambda loss: loss.counts)
             raise JobError(f"exposure: counts have one; set loss = {known}, or leave exposure out")
@@ -296,7 +296,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        """Plain text and arrays instead of a plan and preparations, for pickle and for skops."""
+        """Return plain text and arrays instead of a plan and preparations, for pickle and for skops."""
         state = dict(super().__getstate__())
         if "_model" in state:
             state["_model"] = state["_model"].plain()
@@ -310,6 +310,6 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
             self.result_ = msgspec.json.decode(state["result_"], type=Result)
 
     def _html_repr(self) -> str:
-        """scikit-learn's own diagram and, of a trained model, a short table."""
+        """Return scikit-learn's own diagram and, of a trained model, a short table."""
         diagram: str = estimator_html_repr(self)
         return diagram + summary_html(self.result_) if hasattr(self, "result_") else diagram

@@ -110,5 +110,5 @@ class Fitted:
 
 
 def without_ones(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Prepared columns without that of the intercept."""
+    """Return the prepared columns without that of the intercept."""
     return tuple(column for column in columns if column != INTERCEPT)

@@ -47,7 +47,7 @@ def chosen(model: object, server: object, parties: Sequence[str]) -> Chosen:
 
 
 def built(given: object, columns: int, outputs: int) -> object:
-    """Return a torch module or `Model` of its own for so many columns, from whatever was given."""
+    """Return a torch module or `Model` of its own for this number of columns, from what was given."""
     if is_module(given) or _is_model(given):
         return deepcopy(given)  # parties share no weights, and a parameter of an estimator stays as it is
     if not callable(given):

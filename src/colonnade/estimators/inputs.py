@@ -58,8 +58,8 @@ def checked_columns(
 def deal(
     found: FrameColumns, parties: int | None, columns: Holders | None, active: int | Sequence[str], seed: int
 ) -> Parties:
-    """Return every party's columns: as `columns` says, or so many each by chance; none of them has labels
-    yet."""
+    """Return every party's columns: as `columns` says, or about as many each by chance; none of them has
+    labels yet."""
     names = found.raw.columns
     count = min(USUAL_PARTIES, len(names)) if parties is None else parties
     split = dealer(found, count, columns, seed)
@@ -127,7 +127,7 @@ def checked_weight(sample_weight: Any, rows: int) -> Floats | None:
 
 
 def checked_exposure(exposure: Any, rows: int) -> Floats:
-    """For how long every row's events were counted, all above 0."""
+    """Return for how long every row's events were counted, all above 0."""
     times: Floats = _check_sample_weight(exposure, np.empty((rows, 1)), dtype=np.float64)
     check_exposure(times, "exposure")
     return times
@@ -139,7 +139,7 @@ def _first(bad: NDArray[np.bool_]) -> int:
 
 
 def _difference(found: tuple[str, ...], fitted: tuple[str, ...]) -> str:
-    """Says how a party's columns differ from those of training."""
+    """Return how a party's columns differ from those of training, in words."""
     missing, new = [c for c in fitted if c not in found], [c for c in found if c not in fitted]
     if missing:
         return f"no column '{missing[0]}', which it was fitted with"

@@ -40,7 +40,8 @@ class VerticalRegressor(RegressorMixin, Vertical):  # type: ignore[misc]
         return LOSSES[self._model.plan.objective.loss].predict(z)
 
     def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
-        """R2: 1 for a perfect prediction, 0 for the mean; with Parties, their own labels are the truth."""
+        """Return R2: 1 for a perfect prediction, 0 for the mean; with Parties, their own labels are the
+        truth."""
         truth = checked_labels(X, y, len(predicted := self.predict(X)), type(self).__name__)
         return float(r2_score(_numbers(truth), predicted, sample_weight=sample_weight))
 

@@ -19,13 +19,13 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return hashlib.sha256(self.written()).hexdigest()
 
     def written(self) -> bytes:
-        """Return the content as JSON without what is as it is by default, of which an older version may not
+        """Return the content as JSON without the fields at their defaults, of which an older version may not
         know."""
         return msgspec.json.encode(_said(self), order="deterministic")
 
 
 def _said(value: object) -> object:
-    """Return a value without the fields of sections that are as they are by default."""
+    """Return a value without the fields of sections that are at their defaults."""
     match value:
         case Section():
             there = [(field, getattr(value, field.name)) for field in fields_of(type(value))]

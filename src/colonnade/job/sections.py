@@ -49,7 +49,7 @@ class Train(Section, frozen=True):
     classes: int | None = None
 
     def l2_for(self, rows: int) -> float:
-        """Lambda for so many training rows."""
+        """Return lambda for this number of training rows."""
         return 1 / rows if self.l2 == "auto" else self.l2
 
 
@@ -260,7 +260,7 @@ class Checkpoint(Section, frozen=True):
     every: Literal["auto", "epoch", "never"] | int = "auto"  # epochs; auto: as often as costs next to nothing
 
     def epochs(self, world: World) -> int | Literal["auto"] | None:
-        """Epochs between two checkpoints; None: there are none.
+        """Return the epochs between two checkpoints; None if there are none.
 
         A simulation has some if it is told so; ranks keep no files that would outlive them.
         """

@@ -141,6 +141,6 @@ class Gamma(UsualLoss):
 
 
 def _exp(z: Floats) -> Floats:
-    """exp(z), or the largest number there is."""
+    """Return exp(z), or the largest number there is."""
     expected: Floats = np.exp(np.minimum(z, 700.0))
     return expected

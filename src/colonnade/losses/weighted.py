@@ -13,7 +13,8 @@ from colonnade.losses.loss import Link, Loss, SharedForm, Task
 
 
 def with_weights(y: Floats, weight: Floats | None) -> Floats:
-    """Labels with the weights of their rows beside them, [rows, 2]; without weights the labels alone."""
+    """Return labels with the weights of their rows beside them, [rows, 2]; without weights the labels
+    alone."""
     return y if weight is None else np.column_stack([y, weight])
 
 
@@ -126,7 +127,8 @@ class Weighted:
         return self.base.admits(y[:, 0])
 
     def _parts(self, theta: Floats, y: Floats | None) -> tuple[Floats, Floats]:
-        """Theta as it were without weights, and the labels; a row that weighs nothing has any theta."""
+        """Return theta as it would be without weights, and the labels; a row that weighs nothing has any
+        theta."""
         if y is None:
             raise TypeError("the second derivative of a weighted loss needs the weights beside theta")
         weight = np.where(y[:, 1] > 0, y[:, 1], 1.0)

@@ -49,6 +49,6 @@ def tensor(array: Numbers, precision: np.dtype[np.floating[Any]], device: torch.
 
 
 def losses_of(loss: Loss, z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """`loss.value` of scores [..., rows, outputs] for the labels of the rows: [..., rows]."""
+    """Return `loss.value` of scores [..., rows, outputs] for the labels of the rows: [..., rows]."""
     found: torch.Tensor = loss.in_torch(torch, z if loss.task == "multiclass" else z[..., 0], y)
     return found

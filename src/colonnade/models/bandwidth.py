@@ -48,7 +48,7 @@ class Sample:
         *,
         penalty: bool = False,
     ) -> Sample:
-        """Return a sample of so many rows, the same at all parties that draw from the same generator.
+        """Return a sample of this many rows, the same at all parties that draw from the same generator.
 
         Where neither a fraction nor the penalty is to be chosen a few pairs are enough, for `spread`.
         """
@@ -60,14 +60,15 @@ class Sample:
         return pair_distances(self.kernel, X, self.pairs)
 
     def bandwidth(self, distance: Floats, y: Floats, classes: int = 1) -> float | None:
-        """Sigma, from the distances over all columns; None if all rows are alike."""
+        """Return sigma, from the distances over all columns; None if all rows are alike."""
         if self.sigma != "median":
             return self.sigma
         targets = targets_of(labels_of(y), classes)[sample_of(self.pairs)]
         return bandwidth(self.kernel, distance, self.fraction, targets)
 
     def penalty(self, distance: Floats, sigma: float, y: Floats, loss: Loss, classes: int = 1) -> float:
-        """Lambda for all rows of y, which may have weights; the sample has every pair of some of them."""
+        """Return lambda for all rows of y, which may have weights; the sample has every pair of some of
+        them."""
         K = kernel_matrix(self.kernel.value(distance, sigma), 1.0)
         return best_ridge(K, y[sample_of(self.pairs)], loss, classes) / len(y)
 
@@ -131,7 +132,7 @@ def left_out_error(values: Floats, targets: Floats) -> float:
 
 
 def kernel_matrix(values: Floats, diagonal: float) -> Floats:
-    """K of all rows, from k of every pair."""
+    """Return K of all rows, from k of every pair."""
     from scipy.spatial.distance import squareform
 
     K: Floats = squareform(values) if len(values) else np.zeros((1, 1))
@@ -140,7 +141,7 @@ def kernel_matrix(values: Floats, diagonal: float) -> Floats:
 
 
 def targets_of(y: Floats, classes: int) -> Floats:
-    """y itself, or a column of 0 and 1 for every class."""
+    """Return y itself, or a column of 0 and 1 for every class."""
     return y if classes == 1 else np.eye(classes)[y.astype(np.int64)]
 
 

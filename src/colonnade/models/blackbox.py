@@ -35,7 +35,8 @@ class Model(Protocol):
         ...
 
     def forward(self, W: Numbers, X: Matrix) -> Numbers:
-        """Outputs for every parameter vector (a row of W) and every row of X: [vectors, rows, outputs]."""
+        """Return the outputs for every parameter vector (a row of W) and every row of X: [vectors, rows,
+        outputs]."""
         ...
 
 
@@ -57,7 +58,8 @@ class Replacing(Protocol):
     """An F0 that need not start again when one client's embeddings are exchanged for others."""
 
     def forward_replaced(self, w: Numbers, C: Numbers, own: slice, outputs: Numbers) -> Numbers:
-        """Outputs [vectors, rows, outputs] for C with its columns `own` replaced by each of `outputs`."""
+        """Return the outputs [vectors, rows, outputs] for C with its columns `own` replaced by each of
+        `outputs`."""
         ...
 
 
@@ -74,7 +76,7 @@ class Perturbations:
     steps: Numbers  # [points, B]
 
     def of(self, x: Numbers, changes: Numbers | None = None) -> Numbers:
-        """x [B, width] moved to every point: [points, B, width].
+        """Return x [B, width] moved to every point: [points, B, width].
 
         `changes` stand in for the bases where x is no longer in their space, as after a linear layer.
         """

@@ -43,7 +43,7 @@ def server_model(
     unit: float = 1.0,
     offset: float = 0.0,
 ) -> Model:
-    """F0, from the embeddings of all parties side by side, so many of each, to `outputs` scores a row.
+    """Return F0, from the embeddings of all parties side by side to `outputs` scores a row.
 
     Where it is a sum it may be in a unit, with an offset.
     """

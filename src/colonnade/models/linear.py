@@ -32,11 +32,11 @@ class RowKernels(Protocol):
     """A block's rows in some order; scores may be one per row or one per row and class."""
 
     def scores(self, start: int, end: int, w: Floats) -> Floats:
-        """X[start:end] w"""
+        """Return X[start:end] w."""
         ...
 
     def gradient(self, start: int, end: int, theta: Floats) -> Floats:
-        """X[start:end]' theta"""
+        """Return X[start:end]' theta."""
         ...
 
     def values(self, start: int, end: int) -> int:
@@ -84,7 +84,7 @@ def _cuts(start: int, end: int) -> list[int]:
 
 
 def descend(rows: RowKernels, start: int, end: int, theta: Floats, w: Floats, step: float) -> None:
-    """w -= step X[start:end]' theta, in place."""
+    """Step in place: w -= step X[start:end]' theta."""
     if isinstance(rows, FlatRows) and w.flags.c_contiguous:
         rows.descend(start, end, theta, w, step)
     else:
@@ -113,7 +113,7 @@ def longest_row(X: Matrix) -> float:
 
 
 def squared_norms(X: Matrix) -> Floats:
-    """||x_i||^2 of every row."""
+    """Return ||x_i||^2 of every row."""
     if isinstance(X, np.ndarray):
         norms: Floats = np.einsum("ij,ij->i", X, X, dtype=np.float64)
         let_go(X)

@@ -239,7 +239,7 @@ def mlp(
     precision: Precision = "float32",
     device: Device = "cpu",
 ) -> Layered:
-    """Fully connected layers with ReLU between them; section 5.1 of AsyREVEL has one of 128."""
+    """Return fully connected layers with ReLU between them; section 5.1 of AsyREVEL has one of 128."""
     widths = [columns, *hidden, outputs]
     layers: list[torch.nn.Module] = []
     for before, after in pairwise(widths):
@@ -255,7 +255,8 @@ def cnn(
     precision: Precision = "float32",
     device: Device = "cpu",
 ) -> NeuralNetwork:
-    """Images of [colours, height, width]: convolutions of 3 x 3 that halve them, and a layer on top."""
+    """Return a network for images of [colours, height, width]: convolutions of 3 x 3 that halve them, and a
+    layer on top."""
     layers: list[torch.nn.Module] = []
     for before, after in pairwise([shape[0], *channels]):
         layers += [

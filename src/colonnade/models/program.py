@@ -73,7 +73,7 @@ class Program:
         _end(self._process)
 
     def _ask(self, question: bytes, lines: int) -> list[bytes]:
-        """Return the program's answer to a question, as so many lines.
+        """Return the program's answer to a question, as this many lines.
 
         It is written and read at the same time: a program may answer before it has read everything.
         """

@@ -34,11 +34,11 @@ class KernelFunction(Protocol):
         ...
 
     def value(self, distance: Floats, sigma: float) -> Floats:
-        """k(x, x') of pairs at these distances."""
+        """Return k(x, x') of pairs at these distances."""
         ...
 
     def directions(self, rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
-        """Components of random directions for sigma = 1."""
+        """Return the components of random directions for sigma = 1."""
         ...
 
 

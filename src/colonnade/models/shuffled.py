@@ -51,7 +51,7 @@ class ShuffledRows:
         return sum(rows.values(a, b) for rows, a, b in self._parts(start, end))
 
     def _parts(self, start: int, end: int) -> Iterator[tuple[RowKernels, int, int]]:
-        """The parts that a range is of, each with the range of its own rows."""
+        """Yield the parts that a range is of, each with the range of its own rows."""
         while start < end:
             number, first = divmod(start, self._size)
             last = min(self._size, first + end - start)

@@ -62,7 +62,8 @@ class Endpoint:
         broadcast: Broadcast = "star",
         strict: bool = True,
     ) -> None:
-        """With `strict` a message that cannot be read fails the run: or it would be waited for."""
+        """Make an endpoint. With `strict` a message that cannot be read fails the run; otherwise it would be
+        waited for."""
         self.me = me
         self.parties = tuple(sorted(parties))
         self.peers = tuple(party for party in self.parties if party != me)

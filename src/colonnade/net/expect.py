@@ -99,7 +99,7 @@ class Number:
 
 @lru_cache(maxsize=256)
 def floats(*shape: int | None, low: float = -MOST, high: float = MOST) -> Array:
-    """Finite numbers in double precision.
+    """Return what expects finite numbers in double precision.
 
     >>> floats(2).wrong(np.array([1.0, np.nan]))
     'values from nan to nan; from -1e+60 to 1e+60 may be'
@@ -111,22 +111,22 @@ def floats(*shape: int | None, low: float = -MOST, high: float = MOST) -> Array:
 
 @lru_cache(maxsize=256)
 def words(*shape: int | None) -> Array:
-    """Elements of the ring: any will do."""
+    """Return what expects elements of the ring: any will do."""
     return Array(_WORD, shape)
 
 
 def whole(*shape: int | None, low: int = 0, high: int = 2**53, dtype: str = "int64") -> Array:
-    """Whole numbers."""
+    """Return what expects whole numbers."""
     return Array(np.dtype(dtype), shape, low, high)
 
 
 def like(own: Numbers) -> Array:
-    """Return an array of the type and shape of one that this party has itself."""
+    """Return what expects an array of the type and shape of one that this party has itself."""
     return Array(own.dtype, own.shape)
 
 
 def octets(*shape: int | None) -> Array:
-    """Return bytes."""
+    """Return what expects bytes."""
     return Array(np.dtype(np.uint8), shape)
 
 

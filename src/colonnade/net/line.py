@@ -77,4 +77,4 @@ class CheckedLine(Line):
         return frame
 
     def open(self, frame: bytes) -> None:
-        """Nothing: no frame is taken before its checksum was looked at."""
+        """Return None: no frame is taken before its checksum was looked at."""

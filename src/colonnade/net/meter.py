@@ -84,7 +84,7 @@ class Meter:
         return dict(sorted(totals.items()))
 
     def payload_by_kind(self) -> dict[str, int]:
-        """Return bytes of arrays in all that is not evaluation, by kind of message."""
+        """Return the bytes of arrays in all that is not evaluation, by kind of message."""
         totals: Counter[str] = Counter()
         for (kind, topic, _), entry in self._sent.items():
             if topic != Topic.EVALUATE:
@@ -92,7 +92,7 @@ class Meter:
         return dict(sorted(totals.items()))
 
     def sealed_bytes(self) -> int:
-        """Return bytes that encryption added to all that is not evaluation."""
+        """Return the bytes that encryption added to all that is not evaluation."""
         sent = sum(entry[3] for (_, topic, _), entry in self._sent.items() if topic != Topic.EVALUATE)
         return sent + self._overhead_sealed
 
@@ -104,7 +104,7 @@ class Meter:
         return dict(sorted(totals.items()))
 
     def bytes(self, *, evaluation: bool = False) -> int:
-        """Return all of them; asked for so often that it is not the sum of `bytes_by_kind`."""
+        """Return the number of all bytes; asked for so often that it is not the sum of `bytes_by_kind`."""
         counts = [entry[1] for key, entry in self._sent.items() if (key[1] == Topic.EVALUATE) is evaluation]
         return sum(counts) + (0 if evaluation else self.overhead)
 

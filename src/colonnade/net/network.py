@@ -25,7 +25,7 @@ class Clock(Protocol):
     virtual: bool
 
     def now(self) -> float:
-        """Return seconds since the run began."""
+        """Return the seconds since the run began."""
         ...
 
     def set(self, now: float) -> None:

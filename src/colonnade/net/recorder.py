@@ -91,7 +91,7 @@ class Recorder:
             self._full_at = self.now()
 
     def finish(self, seconds: float) -> PartyTimeline:
-        """Return the timeline of a run that took so long."""
+        """Return the timeline of a run that took this many seconds."""
         self._timeline.seconds = seconds
         self._timeline.until = seconds if self._full_at is None else self._full_at
         return self._timeline

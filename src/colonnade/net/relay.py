@@ -23,7 +23,7 @@ from colonnade.messages import Message, Relay, decode, encode
 
 
 def branches(below: bytes) -> Iterator[tuple[int, bytes]]:
-    """Whom to send to, in this order, and whom each of them has to serve in turn.
+    """Yield whom to send to, in this order, and whom each of them has to serve in turn.
 
     >>> [(to, list(rest)) for to, rest in branches(bytes([1, 2, 3, 4, 5, 6, 7]))]
     [(4, [5, 6, 7]), (2, [3]), (1, [])]
@@ -45,7 +45,7 @@ class Letter(NamedTuple):
     below: bytes
 
     def copies(self, parties: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
-        """Whom this party sends the message to, and the bytes for each."""
+        """Yield whom this party sends the message to, and the bytes for each."""
         for to, rest in branches(self.below):
             yield parties[to], encode(Relay(self.origin, rest, self.payload))
 

@@ -76,7 +76,7 @@ class Handling:
     per_byte: float = 0.0
 
     def done(self, party: str, size: int) -> float:
-        """Return when the party will have handled a message of so many bytes that it begins with now."""
+        """Return when the party will have handled a message of this size that it begins with now."""
         return self.clocks[party].handle(self.per_message + size * self.per_byte)
 
 

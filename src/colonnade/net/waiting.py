@@ -85,7 +85,7 @@ class Waits:
                         wait.future.set_exception(error)
 
     def _first_now(self) -> float:
-        """Return the time of the loop; from now on asked of its clock, if that is the one most loops have."""
+        """Return the time of the loop; from now on its clock is asked, if that is the one most loops have."""
         loop = asyncio.get_running_loop()
         self.now = time.monotonic if type(loop).time is asyncio.BaseEventLoop.time else loop.time
         return self.now()
@@ -100,7 +100,7 @@ class Waits:
                     wait.due = max(wait.due, min(now + self._deadline, longest))
 
     def _silences(self, now: float) -> str:
-        """For how long every peer has been silent, the longest first."""
+        """Return for how long every peer has been silent, the longest first."""
         since = sorted((at, peer) for peer, at in self.heard.items())
         known = (f"{peer} is silent for {now - at:.3g} s" for at, peer in since)
         return ", ".join(known) or "nobody has said a word"

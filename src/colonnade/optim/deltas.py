@@ -85,7 +85,7 @@ class Deltas:
         )
 
     def _bases(self, rng: np.random.Generator, rows: int, d: int) -> Numbers:
-        """[K, 1, d], or per sample [K, rows, d]."""
+        """Return the bases: [K, 1, d], or per sample [K, rows, d]."""
         shape = (self.count, 1 if self.per == "batch" else rows, d)
         if self.directions == "rademacher":
             return _signs(rng, shape)
@@ -127,14 +127,14 @@ class Deltas:
 
 @lru_cache(maxsize=4)  # a run has one or two sizes of batches
 def _base(K: int, rows: int) -> Rows:
-    """[K, rows]: along which base evaluation k moves row b."""
+    """Return along which base evaluation k moves row b, [K, rows]."""
     base: Rows = (np.arange(K)[:, None] + np.arange(rows)) % K
     return base
 
 
 @lru_cache(maxsize=4)
 def _evaluation(K: int, rows: int) -> Rows:
-    """[K, rows]: which evaluation moves row b along base j."""
+    """Return which evaluation moves row b along base j, [K, rows]."""
     evaluation: Rows = (np.arange(K)[:, None] - np.arange(rows)) % K
     return evaluation
 

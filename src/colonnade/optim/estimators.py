@@ -65,7 +65,8 @@ class Estimator(ABC):
     """Whether it remembers the theta of every batch, so that m is a pass old and changes with every batch."""
 
     def __init__(self, rows: int, weights: tuple[int, ...]) -> None:
-        """`weights` is the shape of the block's weights: (columns,) or (columns, classes)."""
+        """Make an estimator; `weights` is the shape of the block's weights: (columns,) or (columns,
+        classes)."""
         self.memory = Remembered()
         if self.remembers:
             self.memory = Remembered(np.zeros((rows, *weights[1:])), np.zeros(weights), unseen=rows)

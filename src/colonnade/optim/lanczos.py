@@ -25,7 +25,7 @@ class Lanczos:
     _Aq: list[Floats] = field(default_factory=list)
 
     def unit(self, length: float) -> Floats:
-        """q: the vector scaled to length 1."""
+        """Return q: the vector scaled to length 1."""
         return self.vector / length
 
     def take(self, length: float, alpha: float, Aq: Floats) -> None:
@@ -48,7 +48,8 @@ class Lanczos:
         return len(self._q) > 0 and length <= 1e-6 * max(map(abs, self.alphas))
 
     def steepest(self, count: int) -> tuple[list[float], list[tuple[Floats, Floats]]]:
-        """Estimates of the `count` largest eigenvalues, and the pair (s, A s) of each eigenvector s."""
+        """Return estimates of the `count` largest eigenvalues, and the pair (s, A s) of each eigenvector
+        s."""
         beside = np.array(self.betas[1:])
         T = np.diag(self.alphas) + np.diag(beside, 1) + np.diag(beside, -1)
         values, weights = np.linalg.eigh(T)

@@ -50,7 +50,7 @@ class Inverse:
         return np.concatenate([known @ new.T, new @ new.T])
 
     def direction(self, v: Floats, products: Floats) -> Floats:
-        """H v; `products` are the inner products of the stored vectors with v, over all blocks."""
+        """Return H v; `products` are the inner products of the stored vectors with v, over all blocks."""
         scaled: Floats = v / self.gamma
         if not len(products):
             return scaled
@@ -71,7 +71,7 @@ class Inverse:
         return c
 
     def measures(self, products: Floats, squared_length: float) -> tuple[float, float]:
-        """v'Hv and |Hv|^2 over all blocks, from the products as in `direction` and |v|^2."""
+        """Return v'Hv and |Hv|^2 over all blocks, from the products as in `direction` and |v|^2."""
         plain = squared_length / self.gamma
         if not len(products):
             return plain, plain / self.gamma
@@ -194,7 +194,7 @@ class LimitedMemory:
 
 @cache
 def _dtrsv() -> Callable[..., Floats]:
-    """BLAS's solver of triangular systems; it is loaded late, as only quasi-Newton runs need it."""
+    """Return BLAS's solver of triangular systems; it is loaded late, as only quasi-Newton runs need it."""
     from scipy.linalg.blas import dtrsv
 
     solve: Callable[..., Floats] = dtrsv
@@ -207,5 +207,5 @@ def _rows(*groups: Sequence[Floats] | Floats) -> Floats:
 
 
 def _quadratic(a: float, b: float, yy: float, sy: float, ss: float) -> float:
-    """||a y + b s||^2"""
+    """Return ||a y + b s||^2."""
     return a * a * yy + 2 * a * b * sy + b * b * ss

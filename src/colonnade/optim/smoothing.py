@@ -40,7 +40,7 @@ class Smoothing:
         return 1 + self.count * (2 if self.two_sided else 1)
 
     def draw(self, rng: np.random.Generator, d: int) -> Numbers:
-        """K random directions in R^d, one a row."""
+        """Return K random directions in R^d, one a row."""
         if self.directions == "rademacher":
             return rng.integers(0, 2, (self.count, d)) * 2.0 - 1.0
         u = rng.standard_normal((self.count, d))
@@ -72,7 +72,7 @@ class Smoothing:
         return self.scale(u.shape[1]) / self.count * (quotients @ u)
 
     def stretch(self, d: int) -> float:
-        """E ||g||^2 / ||grad f||^2 of a linear f: how much longer random directions make the estimate.
+        """Return E ||g||^2 / ||grad f||^2 of a linear f: how much longer random directions make the estimate.
 
         >>> Smoothing("gaussian").stretch(10), Smoothing("sphere").stretch(10)
         (12.0, 10.0)

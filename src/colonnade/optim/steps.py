@@ -36,7 +36,7 @@ class Smoothness:
     worst_row: float
 
     def of_batch(self, batch: int, rows: int) -> float:
-        """Return the expected smoothness of a batch out of so many rows.
+        """Return the expected smoothness of a batch out of this many rows.
 
         >>> s = Smoothness(mean=1.0, worst_row=9.0)
         >>> s.of_batch(1, 100), s.of_batch(100, 100)
@@ -58,7 +58,7 @@ def quasi_newton_step(batch: int, delay: int) -> float:
 
 
 def own_newton_step(batch: int, delay: int, *, blocks: int, ahead: int) -> float:
-    """Return the step along H v where every block has an H of its own, with so many batches in flight.
+    """Return the step along H v where every block has an H of its own, with this many batches in flight.
 
     Blocks do not see each other's curvature and must be more careful. Where columns of all of them say the
     same, each takes the whole step, and all together take it `blocks` times: that is stable below 2 / blocks

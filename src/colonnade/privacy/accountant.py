@@ -38,7 +38,7 @@ except ImportError as error:
 
 @cache
 def epsilon_of(multiplier: float, releases: int, delta: float) -> float:
-    """Epsilon of this many Gaussian releases of sensitivity 1 and standard deviation `multiplier`."""
+    """Return epsilon of this many Gaussian releases of sensitivity 1 and standard deviation `multiplier`."""
     if releases == 0:
         return 0.0
     # k Gaussian releases are one release with 1 / sqrt(k) of the noise: exact, and fast to account for
@@ -66,7 +66,8 @@ def _accountant() -> PLDAccountant:
 
 
 def _delta(epsilon: float, z: float) -> float:
-    """Delta of one Gaussian release of sensitivity 1 and deviation z (Balle and Wang 2018, Theorem 8)."""
+    """Return delta of one Gaussian release of sensitivity 1 and deviation z (Balle and Wang 2018, Theorem
+    8)."""
     return float(ndtr(0.5 / z - epsilon * z) - np.exp(epsilon + log_ndtr(-0.5 / z - epsilon * z)))
 
 
@@ -85,7 +86,7 @@ class Budget:
 
     @staticmethod
     def plan(epsilon: float, delta: float, allowed: int, rows: int) -> Budget:
-        """Return a budget of so many replies a row, with the least noise that keeps them within (epsilon,
+        """Return a budget of this many replies a row, with the least noise that keeps them within (epsilon,
         delta)."""
         return Budget(
             epsilon,
@@ -104,6 +105,6 @@ class Budget:
         self.spent[rows] += replies
 
     def epsilon_spent(self) -> float:
-        """Epsilon so far, for the label that was used most."""
+        """Return epsilon so far, for the label that was used most."""
         replies = max(int(self.spent.max(initial=0)), self.told_before)
         return epsilon_of(self.multiplier, replies, self.delta)

@@ -108,7 +108,7 @@ def _uniform(source: Source, streams: Rows, bound: int) -> Rows:
 
 
 def below(source: Source, streams: Rows, numerator: Rows, shift: int) -> Numbers:
-    """Return for every stream whether a uniform number is below exp(-numerator / 2^shift), exactly."""
+    """Return, for every stream, whether a uniform number is below exp(-numerator / 2^shift), exactly."""
     word = source.take(streams)
     chance: Floats = np.exp(-np.ldexp(numerator.astype(np.float64), -shift))
     u = word.astype(np.float64) * 2.0**-64

@@ -93,7 +93,7 @@ def noisy_labels(
     classes: int | None = None,
     noise: Noise | None = None,
 ) -> NoisyLabels:
-    """Return labels that every call draws anew, with noise of `multiplier` times their largest distance."""
+    """Return labels with noise of `multiplier` times their largest distance, drawn again by every call."""
     points, bound, sensitivity = label_points(y, loss, clip, classes)
     grid = Grid.of(bound, sensitivity, multiplier)
     return NoisyLabels(grid.whole(points), grid, (noise or Noise()).gaussian)
@@ -102,8 +102,8 @@ def noisy_labels(
 def label_points(
     y: Numbers, loss: Loss, clip: float, classes: int | None = None
 ) -> tuple[Numbers, float, float]:
-    """Labels as points to which noise can be added, their largest coordinate, and the largest distance of
-    two."""
+    """Return labels as points to which noise can be added, their largest coordinate, and the largest distance
+    of two."""
     match loss.task:
         case "binary":
             return y, 1.0, 2.0

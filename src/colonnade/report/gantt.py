@@ -52,7 +52,7 @@ def timeline_section(timeline: Timeline) -> Html:
 
 
 def _waits(lane: PartyTimeline) -> Html:
-    """For whom a party waited: the sender of the message after which it went on computing."""
+    """Return for whom a party waited: the sender of the message after which it went on computing."""
     idle = max(0.0, lane.seconds - lane.busy_seconds)
     rows = [
         [peer, duration(waited), f"{100 * waited / idle:.1f}%" if idle else ""]
@@ -156,7 +156,7 @@ def _parts(spans: list[tuple[float, float]], begin: float, end: float) -> Floats
 
 
 def _shaded(parts: Floats, top: float, room: float, series: int) -> list[Html]:
-    """Slices in as many shades as there are different amounts of computing."""
+    """Return slices in as many shades as there are different amounts of computing."""
     width = room / SLICES
     shade = np.ceil(np.clip(parts, 0, 1) * SHADES).astype(int)
     found = []

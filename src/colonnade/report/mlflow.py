@@ -48,7 +48,7 @@ def log_run(folder: Path, uri: str | None, experiment: str, *, with_models: bool
 
 
 def parameters(result: Result, folder: Path) -> Iterator[tuple[str, str]]:
-    """The job's keys as `section.key`, or what the result says of them where the job is not kept."""
+    """Yield the job's keys as `section.key`, or what the result says of them where the job is not kept."""
     yield from {
         "algorithm": result.algorithm,
         "dataset": result.dataset,
@@ -65,7 +65,7 @@ def parameters(result: Result, folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def final_metrics(result: Result) -> dict[str, float]:
-    """Metrics of the model and of its pooled twin, and the cost."""
+    """Return metrics of the model and of its pooled twin, and the cost."""
     cost = result.cost
     found = {f"final_{name}": value for name, value in result.metrics.items()}
     found |= {f"pooled_{name}": value for name, value in result.pooled.items()}

@@ -26,7 +26,8 @@ Run = Result | ReportFacts
 
 
 def write_report(runs: Run | Mapping[str, Run], path: Path) -> Path:
-    """Return a figure (.svg) or a page (.html) of a run, or several by name, written whole or not at all."""
+    """Write a figure (.svg) or a page (.html) of a run, or of several by name, whole or not at all; returns
+    its path."""
     match path.suffix.lower():
         case ".html":
             with drafted(path) as draft:
@@ -104,7 +105,7 @@ def _sections(one: ReportFacts) -> dict[str, Html | None]:
 
 
 def _quality(one: ReportFacts) -> list[Html]:
-    """Metrics and curves, or why there are none."""
+    """Return metrics and curves, or why there are none."""
     result, found = one.result, []
     if result.metrics:
         words = "Beside the same model, trained on pooled columns" if result.pooled else "Metrics"

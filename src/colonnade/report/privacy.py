@@ -33,7 +33,7 @@ LEARNT: dict[str, tuple[str, str]] = {
 
 
 def learnt(result: Result) -> dict[str, list[str]]:
-    """Return what every party learnt, a sentence each; nothing is said of a result that does not know it."""
+    """Return what every party learnt, a sentence each; nothing for a result that does not know it."""
     found: dict[str, list[str]] = {party: [] for party in result.parties}
     for leak in result.privacy.leaks:
         who, words = LEARNT.get(leak, ("all", leak))

@@ -32,7 +32,7 @@ def headline(result: Result) -> str:
 
 
 def metric_rows(result: Result) -> list[tuple[str, str, str]]:
-    """(name, federated, pooled) of every metric."""
+    """Return (name, federated, pooled) of every metric."""
     return [
         (NAMES.get(key, key.replace("_", " ")), metric(key, value), metric(key, result.pooled.get(key)))
         for key, value in result.metrics.items()
@@ -65,7 +65,8 @@ def overview(result: Result) -> tuple[str, ...]:
 
 
 def sent(results: Iterable[Result]) -> str:
-    """Whose bytes are counted: those of all parties, or in a party's own report no more than its own."""
+    """Return whose bytes are counted: those of all parties, or in a party's own report no more than its
+    own."""
     return "sent by all parties" if all(len(each.cost.bytes_by_party) > 1 for each in results) else "sent"
 
 
@@ -119,7 +120,7 @@ def ending_row(result: Result) -> list[Pair]:
 
 
 def ending_line(result: Result) -> str:
-    """Says whether the loss had stopped falling, and what to do if not; empty where nobody asked."""
+    """Return whether the loss had stopped falling, and what to do if not; empty where nobody asked."""
     if result.converged is None:
         return ""
     if result.converged:

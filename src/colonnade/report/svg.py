@@ -97,7 +97,7 @@ class Chart:
     def line(
         self, x: Sequence[float] | Floats, y: Sequence[float] | Floats, series: int = 0, name: str = ""
     ) -> None:
-        """A line through points; of many points only as many as can be seen are kept."""
+        """Draw a line through points; of many points only as many as can be seen are kept."""
         xs, ys = thinned(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
         points = " ".join(f"{self._x(a):.1f},{self._y(b):.1f}" for a, b in zip(xs, ys, strict=True))
         self.marks.append(tag("polyline", points=points, class_=f"line s{series % SERIES}"))
@@ -106,21 +106,21 @@ class Chart:
     def dots(
         self, x: Iterable[float], y: Iterable[float], series: int = 0, name: str = "", radius: float = 3
     ) -> None:
-        """A dot for every point."""
+        """Draw a dot for every point."""
         for a, b in zip(x, y, strict=True):
             x_, y_ = f"{self._x(a):.1f}", f"{self._y(b):.1f}"
             self.marks.append(tag("circle", cx=x_, cy=y_, r=radius, class_=f"dot s{series % SERIES}"))
         self._named(series, name)
 
     def bar(self, low: float, high: float, top: float, *, title: str) -> None:
-        """A bar over [low, high] on the x axis, with a title for who points at it."""
+        """Draw a bar over [low, high] on the x axis, with a title for a mouse that points at it."""
         left, right, up, down = self._x(low), self._x(high), self._y(top), self._y(0.0)
         box = {"x": f"{left:.1f}", "y": f"{up:.1f}"}
         box |= {"width": f"{max(right - left, 0.4):.1f}", "height": f"{max(down - up, 0):.1f}"}
         self.marks.append(tag("g", tag("title", title), tag("rect", **box), class_="bar s0"))
 
     def rule(self, from_: tuple[float, float], to: tuple[float, float]) -> None:
-        """A thin dotted line to compare with."""
+        """Draw a thin dotted line to compare with."""
         ends = zip(("x1", "y1", "x2", "y2"), (*from_, *to), (self._x, self._y, self._x, self._y), strict=True)
         self.marks.append(tag("line", **{k: f"{place(v):.1f}" for k, v, place in ends}, class_="rule"))
 
@@ -175,12 +175,12 @@ class Chart:
 
 
 def side_by_side(*figures: Html) -> Html:
-    """Figures in a row, or below each other where there is no room."""
+    """Return figures in a row, or below each other where there is no room."""
     return tag("div", joined(*figures), class_="figures")
 
 
 def thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """At most `MOST_POINTS` points of a line, evenly along it as it is drawn, with both ends."""
+    """Return at most `MOST_POINTS` points of a line, evenly along it as it is drawn, with both ends."""
     if len(x) <= MOST_POINTS:
         return x, y
 

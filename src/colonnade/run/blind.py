@@ -44,7 +44,7 @@ def as_trained(job: Job) -> Job:
 
 
 def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
-    """What in a job does not go together with blind labels."""
+    """Yield what in a job does not go together with blind labels."""
     if job.secure.reveal == "never" and job.secure.labels != "blind":
         yield JobError(
             "secure.reveal = 'never': only weights of blind runs are kept apart; set labels = 'blind'"
@@ -132,7 +132,8 @@ def hidden_of(
 
 
 def dealers_of(owners: Sequence[str], others: Sequence[str], helper: str | None = None) -> dict[str, str]:
-    """For every owner the party that deals for it: the helper or, without one, the next of the others.
+    """Return, for every owner, the party that deals for it: the helper or, without one, the next of the
+    others.
 
     >>> dealers_of(["shop", "telco", "card"], ["shop", "telco", "card"])
     {'shop': 'telco', 'telco': 'card', 'card': 'shop'}

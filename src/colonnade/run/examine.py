@@ -87,7 +87,7 @@ def _from(error: Exception, stops: bool = True) -> Problem:
 
 
 def _search(job: Job) -> Iterator[Problem]:
-    """What is wrong with the settings that the job asks `colonnade tune` to try."""
+    """Yield what is wrong with the settings that the job asks `colonnade tune` to try."""
     try:
         if job.tune.space:
             Space.of(job)
@@ -96,7 +96,7 @@ def _search(job: Job) -> Iterator[Problem]:
 
 
 def _extras(job: Job) -> Iterator[Problem]:
-    """Packages that the job needs and that are not installed."""
+    """Yield packages that the job needs and that are not installed."""
     models = job.model
     kinds = {models.kind, models.server.kind, *(model.kind for model in models.parties.values())}
     paths = [*(job.data.files or {}).values(), *(job.data.test_files or {}).values()]
@@ -165,7 +165,7 @@ def _faults(path: str, data: Data, label: str | None, error: ColonnadeError) -> 
 
 
 def _columns(composition: Composition) -> Iterator[Problem]:
-    """What is wrong with labels, ids and columns, once all files can be read."""
+    """Yield what is wrong with labels, ids and columns, once all files can be read."""
     job = composition.job
     try:
         assigned = read(composition)
@@ -191,7 +191,7 @@ def _columns(composition: Composition) -> Iterator[Problem]:
 
 
 def _party(data: PartyData, made: list[Preparation]) -> Iterator[Problem]:
-    """What is wrong with one party's columns; how they are prepared is added to `made`."""
+    """Yield what is wrong with one party's columns; how they are prepared is added to `made`."""
     raw = data.train
     if data.recipe.missing == "error" and not raw.sparse:
         tables = [raw] if data.test is None else [raw, data.test]

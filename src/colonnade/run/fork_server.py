@@ -226,7 +226,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _requests(line: socket.socket) -> Iterator[tuple[Request, list[int]]]:
-    """What is asked for, and the descriptors that come with it, until the line closes."""
+    """Yield every request, and the descriptors that come with it, until the line closes."""
     words, descriptors = b"", list[int]()
     while True:
         said, sent, _, _ = socket.recv_fds(line, REQUEST_LIMIT, 3)

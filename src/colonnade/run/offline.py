@@ -149,7 +149,7 @@ def problems_of(party: str, share: KeptShare, raw: RawTable) -> list[Problem]:
 
 
 def _column_problems(preparation: Preparation, raw: RawTable, name: str) -> Iterator[Problem]:
-    """What is wrong with one column of new rows."""
+    """Yield what is wrong with one column of new rows."""
     column = raw.column(name)
     gaps = gaps_in(column)
     if preparation.missing == "error" and gaps.any():

@@ -91,7 +91,7 @@ class Party:
             raise cause from error
 
     async def _explained(self, silence: ColonnadeError) -> ColonnadeError:
-        """Return the same error with what the peers say: whoever was waited for may itself have been
+        """Return the same error with what the peers say: a party that was waited for may itself have been
         waiting."""
         await asyncio.sleep(LAST_WORDS_S)
         said = {text for net in self.nets for text in net.last_words.values()} - {str(silence)}

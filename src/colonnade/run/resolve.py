@@ -84,7 +84,7 @@ class Composition:
         return self.has("few-rounds") and self.job.privacy.mechanism == "none"
 
     def unused(self) -> dict[str, str]:
-        """Keys that the job gives and nothing reads, and why."""
+        """Return keys that the job gives and nothing reads, and why."""
         return rules.unused(self.job, self.conversation)
 
     def ahead(self, label_holders: int) -> int:
@@ -103,7 +103,7 @@ def compose(job: Job) -> Composition:
 
 
 def looked_up(job: Job) -> Composition:
-    """Return the job with its algorithm, whatever else it says."""
+    """Return the job with its algorithm, without a check of anything else in it."""
     preset = PRESETS.get(job.algorithm)
     if preset is None:
         near = difflib.get_close_matches(job.algorithm, PRESETS, n=1)

@@ -31,7 +31,7 @@ def check(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:
 
 
 def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterator[JobError]:
-    """Everything in a job that does not go together."""
+    """Yield everything in a job that does not go together."""
     train, name = job.train, preset.name
     try:
         masks_pairs = SUMS[job.secure.sum].masks_pairs
@@ -90,7 +90,7 @@ def _check_system(job: Job, _: Preset) -> None:
 
 
 def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:
-    """Keys that the job gives and nothing reads, and why; a run goes on without them."""
+    """Return keys that the job gives and nothing reads, and why; a run goes on without them."""
     found: dict[str, str] = {}
     pairs: tuple[tuple[str, Section, Section], ...] = (
         ("cascade.keys", job.cascade, Cascade()),

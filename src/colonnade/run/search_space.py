@@ -90,7 +90,7 @@ class Space:
         )
 
     def grid(self) -> Iterator[Settings]:
-        """All settings one after another, where there are only choices."""
+        """Yield all settings one after another, where there are only choices."""
         values = [axis.values for axis in self.axes.values() if isinstance(axis, ListedValues)]
         for chosen in product(*values):
             yield dict(zip(self.axes, chosen, strict=True))
@@ -120,7 +120,7 @@ def changed(job: Job, settings: Mapping[str, Any]) -> Job:
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
-    """Settings in one line.
+    """Return settings in one line.
 
     >>> settings_text({"train.l2": 0.001, "model.hidden": [64, 32]})
     'train.l2 = 0.001, model.hidden = [64, 32]'
@@ -130,7 +130,7 @@ def settings_text(settings: Mapping[str, Any]) -> str:
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Keys with dots, whether they were written as one or as tables within tables."""
+    """Yield keys with dots, whether they were written as one or as tables within tables."""
     for key, value in table.items():
         if isinstance(value, dict) and not {"low", "high"} & set(value):
             yield from _flat(value, f"{prefix}{key}.")

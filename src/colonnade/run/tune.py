@@ -95,7 +95,7 @@ class Tuning:
         return msgspec.structs.replace(found, notes=_notes(found, self.job))
 
     def _told(self) -> int:
-        """In how many trainings of this search a row took part, at most."""
+        """Return in how many trainings of this search a row took part, at most."""
         begun = [each.user_attrs.get("begun", 0) for each in self.study.get_trials(deepcopy=False)]
         return sum(min(each, self.most) for each in begun)
 
@@ -107,7 +107,7 @@ class Tuning:
         return "epsilon" if next_one is not None and next_one > (self.job.tune.epsilon or 0.0) else ""
 
     def _ahead(self) -> Iterator[Settings | None]:
-        """The settings that were not tried yet, the job as it is first; None: Optuna is asked."""
+        """Yield the settings that were not tried yet, the job as it is first; None: Optuna is asked."""
         over = [_trial(each) for each in self.study.get_trials(deepcopy=False) if _is_over(each)]
         tried = [trial.settings for trial in over]
         if {} not in tried:
@@ -179,7 +179,7 @@ def with_search(result: Result, search: Search) -> Result:
 
 
 def _epsilon(job: Job, trainings: int) -> float | None:
-    """Return what so many trainings may tell about a label; None if nothing bounds what one tells."""
+    """Return what this many trainings may tell about a label; None if nothing bounds what one tells."""
     return None if job.privacy.mechanism == "none" else trainings * (job.privacy.epsilon or 0.0)
 
 

@@ -78,7 +78,8 @@ async def _in_process(
 
 
 def _as_processes(terms: WeighingTerms, data: Data) -> dict[str, Weighing]:
-    """Return every party a process with its own columns, key and certificate, over mutual TLS."""
+    """Return what every party finds, each as a process with its own columns, key and certificate, over mutual
+    TLS."""
     with ExitStack() as stack:
         out = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="colonnade-")))
         with tempfile.TemporaryDirectory(prefix="colonnade-authority-") as authority, on_disk(out):

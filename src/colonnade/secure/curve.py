@@ -114,7 +114,7 @@ class Comb:
             opening = start + (self._size - 1)  # a window opens with the last entry of the one before
 
     def draw(self, count: int) -> Digits:
-        """Return so many random scalars."""
+        """Return this many random scalars."""
         drawn = np.frombuffer(os.urandom(2 * count * self.windows), dtype=np.uint16)
         return (drawn & np.uint16(self._size - 1)).reshape(count, self.windows)
 
@@ -152,7 +152,7 @@ def negative(point: bytes) -> bytes:
 
 
 def hashed(ids: Digests) -> Any:
-    """H(x) of every id, a point whose logarithm nobody knows, parsed.
+    """Return H(x) of every id, a point whose logarithm nobody knows, parsed.
 
     SHA-512 gives 64 uniform bytes, which ElligatorSwift maps to a nearly uniform point.
     """
@@ -164,7 +164,7 @@ def hashed(ids: Digests) -> Any:
 
 
 def hashed_points(ids: Digests) -> Points:
-    """H(x) of every id."""
+    """Return H(x) of every id."""
     return _written(hashed(ids), len(ids))
 
 
@@ -191,7 +191,7 @@ def totals(parsed: Any, groups: Sequence[Rows]) -> Points:
 
 
 def read(points: Points) -> Any:
-    """Points as the library keeps them; AlignmentError if some bytes are none."""
+    """Return points as the library keeps them; AlignmentError if some bytes are none."""
     parsed = _room(len(points))
     source = ffi.from_buffer(np.ascontiguousarray(points))
     for row in range(len(points)):

@@ -114,7 +114,7 @@ class Adder:
                         sums[group] = both if before is None else added(before, both)
 
     def totals(self) -> Sealed:
-        """Return the sum of every group, sealed anew: nothing about it but the total can be recognised."""
+        """Return the sum of every group, sealed again: nothing about it but the total can be recognised."""
         groups = [both for sums in self._sums for both in sums]
         secrets = [_bytes(_random()) for _ in groups]
         zeros = np.stack([base_multiples(secrets), multiples(self._public, secrets)], axis=1)

@@ -29,7 +29,7 @@ SEEDS = 64
 
 
 def size_for(keys: int) -> int:
-    """Return how many places a table for so many keys has: three thirds, one for each of a key's places."""
+    """Return how many places a table for this many keys has: three thirds, one for each of a key's places."""
     return 3 * -(-(int(SPREAD * keys) + SLACK) // 3)
 
 
@@ -55,7 +55,7 @@ def read_table(table: Words, seed: int, keys: Words) -> Words:
 
 
 def _places(keys: Words, seed: int, size: int) -> Places:
-    """Three places per key, one in each third of the table."""
+    """Return three places per key, one in each third of the table."""
     third = size // 3
     places = np.empty((len(keys), 3), dtype=np.int64)
     for k in range(3):
@@ -74,7 +74,7 @@ def _mix(x: Words) -> Words:
 
 
 def _peel(places: Places, size: int) -> list[Layer] | None:
-    """Layers of (keys, a place that no later key needs), or None if some keys hold each other fast."""
+    """Return layers of (keys, a place that no later key needs), or None if some keys hold each other fast."""
     degree = np.bincount(places.ravel(), minlength=size)
     # the exclusive or of the keys at a place is the key itself once it is the only one left
     left = np.zeros(size, dtype=np.int64)

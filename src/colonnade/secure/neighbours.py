@@ -43,7 +43,7 @@ def circle(order: Sequence[str], neighbours: int) -> dict[str, frozenset[str]]:
 
 
 def leak_chance(parties: int, neighbours: int, colluding: int) -> float:
-    """Return the chance, at most, that so many colluding parties learn more than the total.
+    """Return the chance, at most, that this many colluding parties learn more than the total.
 
     Two cuts are k members at given places; there are fewer than q^2 / 2 pairs of places for two cuts.
 

@@ -35,12 +35,12 @@ _ONE = (1).to_bytes(32, "big")
 
 
 def draw(count: int, width: int) -> Digits:
-    """New secrets to blind so many ids with."""
+    """Return new secrets to blind this number of ids with."""
     return _base_comb(width).draw(count)
 
 
 def width_for(ids: int) -> int:
-    """Return the width of the tables for so many ids: wider ones are longer to make, and spare additions.
+    """Return the width of the tables for this many ids: wider ones are longer to make, and spare additions.
 
     >>> width_for(100), width_for(100_000), width_for(1_000_000)
     (4, 8, 12)
@@ -59,7 +59,7 @@ def evaluate(points: Points, key: bytes) -> Points:
 
 
 def unblind(ids: Digests, answers: Points, blinding: Digits, width: int, public: bytes) -> Words:
-    """F of ids, from the key holder's answers."""
+    """Return F of ids, from the key holder's answers."""
     return _hashes(public, ids, _unblinding_comb(public, width).added(read(answers), blinding))
 
 
@@ -69,7 +69,7 @@ def forget_keys() -> None:
 
 
 def compute(ids: Digests, key: bytes) -> Words:
-    """F of ids, by the key holder itself."""
+    """Return F of ids, by the key holder itself."""
     return _hashes(public_key(key), ids, hashed_times(ids, key))
 
 

@@ -125,7 +125,7 @@ class Owner:
         self.width = next(iter(tables.values())).width
 
     def veiled(self, table: str, size: int) -> Iterator[tuple[int, Words]]:
-        """The veiled columns of a table in stretches of so many rows, each with its first row."""
+        """Yield the veiled columns of a table in stretches of `size` rows, each with its first row."""
         count = len(self._tables[table])
         for start in range(0, count, size):
             rows = np.arange(start, min(start + size, count))
@@ -239,7 +239,7 @@ class AskerLot:
     _hidden: tuple[UsedTags, UsedTags] = field(default_factory=lambda: (UsedTags(), UsedTags()))
 
     def veil(self, batch: int, part: Words) -> Words:
-        """Return a's part of the vectors as the owners may see it, each its own columns."""
+        """Return A's part of the vectors as the owners may see it, each its own columns."""
         self._hidden[0].use(batch)
         veiled: Words = part - self.v[batch]
         return veiled
@@ -253,7 +253,8 @@ class AskerLot:
 
 
 def _in_lines(rows: int, width: int, kind: np.dtype[Any]) -> NDArray[Any]:
-    """Room for rows that each begin a line of memory, where that takes no more than a quarter more of it.
+    """Return an empty array whose rows each begin a line of memory, unless that takes over a quarter more of
+    it.
 
     Rows are gathered from anywhere, and a row that lies across two lines is waited for twice.
     """

@@ -31,8 +31,8 @@ def is_words(piece: Floats | Words) -> TypeIs[Words]:
 
 
 def no_sum(givers: Iterable[str], tag: int) -> ProtocolError:
-    """Return the error for a total that is none of the pieces that were due: masks hide whose piece it
-    was."""
+    """Return the error for a total that cannot be the sum of the pieces that were due: masks hide whose piece
+    it was."""
     names = ", ".join(sorted(givers))
     return ProtocolError(
         f"what {names} gave for sum {tag} adds up to no total: one of them gave no piece of it"
@@ -92,7 +92,7 @@ class SumKind(ABC):
     @staticmethod
     @abstractmethod
     def gives_away(parties: int) -> str | None:
-        """Return what somebody learns beyond totals in a run of so many parties; None if nobody does."""
+        """Return what somebody learns beyond totals in a run of this many parties; None if nobody does."""
 
     @classmethod
     @abstractmethod

@@ -129,5 +129,6 @@ def joined(total: Floats) -> Floats:
 
 
 def too_wide(total: Floats) -> bool:
-    """Return whether a total is none of pieces within their limits: somebody gave something else."""
+    """Return whether a total cannot be the sum of pieces within their limits: somebody gave something
+    else."""
     return not np.vdot(total, total) <= WIDEST**2 and not np.abs(total).max() <= WIDEST

@@ -45,7 +45,7 @@ PHASE, WAVE = "phase", "wave"  # the purposes of streams
 
 
 def phases_of(words: Words, bits: int) -> Phases:
-    """Return shares of numbers with so many bits of fraction as shares of their phases."""
+    """Return shares of numbers, with these bits of fraction, as shares of their phases."""
     return (words >> np.uint64(bits - UNIT_BITS)).astype(np.uint16)
 
 
@@ -76,7 +76,7 @@ class LogisticDealer:
         self._wave = streams.shared(roles.asker, WAVE, roles)
 
     def deal(self, tag: int, count: int, bits: int) -> Words:
-        """B's words for so many numbers; cosines and sines have so many bits of fraction."""
+        """Return B's words for `count` numbers; cosines and sines have `bits` bits of fraction."""
         first, second = (_phases(stream.once(tag, count)) for stream in self._phases)
         angle = ((first + second).astype(np.float64) + 0.5) * (2 * np.pi / PHASES)
         turn = np.exp(1j * angle)
@@ -121,6 +121,6 @@ def _whole(values: Floats) -> Words:
 
 @cache
 def _table() -> Floats:
-    """Sines of all phases as whole numbers: no two machines may differ, and none is near a half."""
+    """Return sines of all phases as whole numbers: no two machines may differ, and none is near a half."""
     whole: Floats = np.rint(np.sin(np.arange(PHASES) * (2 * np.pi / PHASES)) * 2.0**TABLE_BITS)
     return whole

@@ -137,7 +137,7 @@ class Masks:
         self._counters: Words = np.empty((0, 0, 2), dtype=np.uint64)  # of the last masks
 
     def of(self, tag: int, size: int) -> Words:
-        """Return the mask of a sum: so many words, or more."""
+        """Return the mask of a sum: this many words, or more."""
         mask = self._ahead.pop(tag, None)
         if mask is None or len(mask) < size:
             mask = self._fresh(tag, size)
@@ -193,7 +193,7 @@ class Masks:
 
 
 def _info(*parts: str) -> bytes:
-    """Texts as bytes in which no two lists of texts are alike."""
+    """Return texts as bytes in which no two lists of texts are alike."""
     coded = [part.encode() for part in parts]
     return b"colonnade stream" + b"".join(len(part).to_bytes(4, "big") + part for part in coded)
 

@@ -123,7 +123,7 @@ class TreeSum(SumKind):
         await self._hosting.settle()
 
     async def drop(self, tag: int) -> None:
-        """Host no more sums at nodes of a sum that will not take place."""
+        """Stop hosting sums at nodes of a sum that will not take place."""
         await self._hosting.drop(tag)
 
     async def close(self) -> None:
@@ -205,7 +205,7 @@ class _Masks:
         return np.rint(piece / STEP).astype(np.int64)
 
     def _draw(self, shape: tuple[int, ...], bits: int) -> Ints:
-        """Return numbers of so many bits and either sign: the leading bits of 64 random ones, so without a
+        """Return numbers of this many bits and either sign: the leading bits of 64 random ones, so without a
         bias."""
         words = np.frombuffer(self._random_bytes(8 * math.prod(shape)), dtype="<i8")
         return (words >> (64 - bits)).reshape(shape)

@@ -42,12 +42,12 @@ class Truncation:
         return found
 
     def deal(self, tag: int, count: int) -> Words:
-        """At T: P's words of what is dealt, [2, numbers]."""
+        """Return, at T, P's words of what is dealt, [2, numbers]."""
         first, second = (stream.once(tag, count) for stream in self._rho)
         return dealt_of(first + second, self.bits) - self.own(tag, count)
 
     def own(self, tag: int, count: int) -> Words:
-        """Return a's words of what is dealt, [2, numbers]; A and T can make them."""
+        """Return A's words of what is dealt, [2, numbers]; A and T can make them."""
         if self._shifted is None:
             raise RuntimeError(f"{self.me} is sent its words")
         return self._shifted.once(tag, 2 * count).reshape(2, count)
@@ -58,7 +58,7 @@ class Truncation:
 
 
 def opening(first: Words, second: Words) -> Words:
-    """c, from the hidden parts of both."""
+    """Return c, from the hidden parts of both."""
     opened: Words = first + second + HALF
     return opened
 
@@ -69,7 +69,7 @@ _ALL = np.uint64(64)
 
 
 def dealt_of(rho: Words, bits: np.uint64) -> Words:
-    """rho >> k, and its highest bit times 2^(64-k)."""
+    """Return rho >> k, and its highest bit times 2^(64-k)."""
     return np.stack([rho >> bits, (rho >> _TOP) << (_ALL - bits)])
 
 

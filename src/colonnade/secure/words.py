@@ -70,7 +70,7 @@ def products_of(table: Table, rows: Rows, vectors: Words, weights: Words, cuts: 
 def _gathered(
     table: Table, rows: Rows, vectors: Words, scores: Words, weights: Words, sums: Words, cuts: Rows
 ) -> None:
-    """`_words.products` in NumPy."""
+    """Compute `_words.products` in NumPy."""
     X = table.take(rows, axis=0).astype(np.int64, copy=False).view(np.uint64)
     if len(vectors):
         scores[:] = vectors @ X.T if X.shape[1] <= NARROW else np.einsum("ij,kj->ki", X, vectors)

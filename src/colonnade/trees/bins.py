@@ -64,7 +64,7 @@ class BinGrid:
 
     @staticmethod
     def joined(grids: Sequence[BinGrid]) -> BinGrid:
-        """Several parties' columns side by side."""
+        """Return several parties' columns side by side."""
         none = np.zeros(0, dtype=np.int64)
         found = [BinGrid(none, none.astype(bool), none), *grids]
         return BinGrid(

@@ -104,7 +104,8 @@ class Boosting:
         self.trees.append(tree)
 
     def enough(self) -> bool:
-        """Return whether held-back rows have not gained for so many rounds; asked after every round."""
+        """Return whether held-back rows have not gained for as many rounds as the rules say; asked after
+        every round."""
         patience = self.rules.early_stopping_rounds
         if not patience or not self._held_back.any():
             return False

@@ -137,7 +137,8 @@ class Frontier:
 
 
 def parts_of(values: NDArray[S], counts: Counts, groups: Flags) -> Iterator[tuple[int, NDArray[S]]]:
-    """The number and the values of each of these groups, which lie one after another; no value is copied."""
+    """Yield the number and the values of each of these groups, which lie one after another; no value is
+    copied."""
     ends = np.cumsum(counts).tolist()
     for group in np.flatnonzero(groups).tolist():
         yield group, values[ends[group] - int(counts[group]) : ends[group]]

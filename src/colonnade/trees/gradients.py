@@ -29,7 +29,7 @@ class Units:
 
 
 def derivatives(loss: Loss, z: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """First and second derivatives of the base loss by every score, times the weights of the rows.
+    """Return first and second derivatives of the base loss by every score, times the weights of the rows.
 
     `y` are labels with their weights beside them, if any (`losses.with_weights`). Of several classes the
     diagonal of the second derivative is taken.
@@ -55,7 +55,7 @@ def quantised(g: Floats, h: Floats, rng: np.random.Generator) -> tuple[Words, Un
 
 
 def joined(g: Numbers, h: Numbers) -> Words:
-    """Whole numbers g and h >= 0 in one word each.
+    """Return whole numbers g and h >= 0 in one word each.
 
     >>> [numbers.tolist() for numbers in parted(joined(np.array([-3, 5]), np.array([7, 0])))]
     [[-3, 5], [7, 0]]

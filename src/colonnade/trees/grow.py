@@ -32,7 +32,7 @@ class TreeColumns:
 
     @staticmethod
     def of(grids: Sequence[BinGrid], chosen: Sequence[Counts]) -> TreeColumns:
-        """From every party's bins, and the columns of each that take part."""
+        """Return the columns of a tree, from every party's bins and the columns of each that take part."""
         party = [np.full(len(columns), number, dtype=np.int64) for number, columns in enumerate(chosen)]
         taken = [grid.take(columns) for grid, columns in zip(grids, chosen, strict=True)]
         bins = [grid.total for grid in taken]
@@ -55,7 +55,7 @@ class Level:
 
     @staticmethod
     def none() -> Level:
-        """Return one open node becomes a leaf."""
+        """Return a level in which the one open node becomes a leaf."""
         zero, no = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool)
         return Level(zero + LEAF, zero, zero, no, no[:0])
 

@@ -61,7 +61,7 @@ class RowPaths:
             self._forget()
 
     def _kind(self, ways: int) -> type[np.uint16] | type[np.int32]:
-        """Return the smallest numbers that keys of so many ways fit into."""
+        """Return the smallest type of numbers that keys of this many paths fit into."""
         return np.uint16 if ways * self.bins.max(initial=0) <= 2**16 else np.int32
 
     def _forget(self) -> None:

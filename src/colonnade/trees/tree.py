@@ -73,7 +73,7 @@ class OwnSplits:
         self.gaps_left.append(gaps_left)
 
     def first(self, count: int) -> Splits:
-        """Return the first so many splits."""
+        """Return the first `count` splits."""
         return Splits(
             np.array(self.column[:count], dtype=np.int64),
             np.array(self.threshold[:count], dtype=np.float64),

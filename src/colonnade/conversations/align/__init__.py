@@ -111,7 +111,7 @@ async def align(
 
 
 def most_tested(size: int, method: str) -> int:
-    """At how many ids a leader that announces so many can learn F, whatever it sends."""
+    """Return at how many ids, at most, a leader that announces this number of ids can learn F."""
     if method == "curve" or size < FEW:
         return size
     lots = lots_for(size)

@@ -82,5 +82,5 @@ class _Follower:
 
 
 def _values(ids: Digests, key: bytes, secrets: list[bytes]) -> tuple[Words, Words]:
-    """F and the share of zero of ids."""
+    """Return F and the share of zero of ids."""
     return oprf.compute(ids, key), share_of_zero(ids, secrets)

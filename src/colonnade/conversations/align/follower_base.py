@@ -60,7 +60,7 @@ class Help:
         return await asyncio.to_thread(self._recognise, await self._found(minimum))
 
     async def _found(self, minimum: int) -> Words:
-        """F of the common ids, as the leader names them."""
+        """Return F of the common ids, as the leader names them."""
         leader = self.side.leader
         # no more can be common than the leader brought, which has the fewest
         brought = Number(0, self.side.sizes[leader])

@@ -88,6 +88,6 @@ class _KeyHolder:
 def _answered(
     ids: Digests, asked: tuple[int, int, Words, function.TransferKey], secrets: list[bytes], room: int
 ) -> tuple[Words, int, Words]:
-    """F of own ids, and their table of s xor F."""
+    """Return F of own ids, and their table of s xor F."""
     values = function.compute(ids, *asked)
     return values, *table_of(ids, values ^ share_of_zero(ids, secrets), room)

@@ -43,7 +43,7 @@ def tag(step: AlignStep, number: int = 0) -> int:
 
 
 def chunks_for(size: int) -> int:
-    """Return how many messages so many points are."""
+    """Return how many messages this number of points takes."""
     return -(-size // CHUNK)
 
 
@@ -53,23 +53,23 @@ def chunk_at(number: int) -> slice:
 
 
 def due(size: int, number: int) -> int:
-    """Return how many of so many points are in a chunk."""
+    """Return how many of the points are in a chunk."""
     return min(CHUNK, size - number * CHUNK)
 
 
 def lots_for(size: int) -> int:
-    """Return how many lots a leader's ids are."""
+    """Return how many lots a leader's ids take."""
     return max(1, round(size / LOT))
 
 
 def tables_for(size: int, lots: int = 1) -> int:
-    """Return how many tables a party with so many ids writes: as many for each lot."""
+    """Return how many tables a party with this number of ids writes: as many for each lot."""
     return lots * max(1, round(size / (lots * BUCKET)))
 
 
 def capacity(size: int, parts: int) -> int:
-    """Return the most ids of one of so many parts: ten standard deviations over the mean; none exceeds
-    that."""
+    """Return the most ids that one of these parts may have: ten standard deviations over the mean, which none
+    exceeds."""
     if parts == 1:
         return size
     mean = size / parts

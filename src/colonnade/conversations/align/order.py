@@ -42,7 +42,7 @@ def ordered(ids: Digests, found: Rows, key: bytes) -> tuple[Rows, bytes]:
 
 
 def keyed(ids: Digests, key: bytes) -> Words:
-    """Sixteen bytes for every id that look random to who has not the 32 bytes of the key.
+    """Return sixteen bytes for every id that look random to anybody without the 32 bytes of the key.
 
     The first half of the digest, enciphered: AES is a permutation, so ids differ after it as they did before.
     """
@@ -52,7 +52,7 @@ def keyed(ids: Digests, key: bytes) -> Words:
 
 
 def share_of_zero(ids: Digests, secrets: list[bytes]) -> Words:
-    """s(x) of every id: the exclusive or of what all parties have for the same id is zero."""
+    """Return s(x) of every id: the exclusive or of what all parties have for the same id is zero."""
     total = np.zeros((len(ids), 2), dtype=np.uint64)
     for secret in secrets:
         total ^= keyed(ids, hashlib.blake2b(b"colonnade align", key=secret, digest_size=32).digest())

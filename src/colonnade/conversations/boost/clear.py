@@ -74,7 +74,7 @@ class ClearReader:
         return message.sums
 
     def divided(self, level: Level, frontier: Frontier) -> None:
-        """Nothing is kept."""
+        """Do nothing: nothing is kept."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class NoReader:
         raise MalformedMessage(f"{self.party} sent histograms, and nobody deals words for it")
 
     def divided(self, level: Level, frontier: Frontier) -> None:
-        """Nothing is kept."""
+        """Do nothing: nothing is kept."""
 
 
 @dataclass
@@ -111,4 +111,4 @@ class ClearTeller:
         return NOTHING
 
     def divided(self, level: Level, rows: Rows, left: Flags, frontier: Frontier) -> None:
-        """Nothing is kept."""
+        """Do nothing: nothing is kept."""

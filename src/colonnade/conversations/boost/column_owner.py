@@ -94,7 +94,8 @@ class ColumnOwner:
         return {**forest.arrays(), **splits.arrays()}
 
     async def _introduce(self) -> None:
-        """Where labels are blind, tell the dealer how many columns there are, and hear it of those helped."""
+        """Tell the dealer how many columns there are, where labels are blind, and hear the same of the
+        parties that are helped."""
         net, blind = self.context.net, self.context.plan.blind
         if blind is None:
             return
@@ -144,7 +145,8 @@ class ColumnOwner:
                 self.teller.divided(level, rows, left, frontier)
 
     async def _sides(self, tag: int, level: Level, frontier: Frontier, turn: tuple[int, ...]) -> Flags:
-        """Return the side of every row; tells those of the own splits to whoever grows the tree further."""
+        """Return the side of every row; tells those of the own splits to the party that grows the tree
+        further."""
         net, me = self.context.net, self.own.party
         sides: list[tuple[int, Flags]] = []
         if (level.party == me).any():

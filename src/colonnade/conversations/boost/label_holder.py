@@ -126,7 +126,7 @@ class TreeLabelHolder:
         return growth.finish(), growth.at
 
     def _deals(self, turn: set[int]) -> dict[str, tuple[int, ...]]:
-        """For whom every dealer deals words in a tree, where labels are blind."""
+        """Return for whom every dealer deals words in a tree, where labels are blind."""
         blind = self.context.plan.blind
         deals: dict[str, tuple[int, ...]] = {}
         if blind is not None:
@@ -191,7 +191,7 @@ class TreeLabelHolder:
         return np.concatenate([each for _, each in sorted({**found, **absent}.items())], axis=1)
 
     async def _sides(self, tag: int, level: Level, turn: set[int], frontier: Frontier) -> Flags:
-        """Return the side of every row; those of the own splits are told to whoever sums on."""
+        """Return the side of every row; those of the own splits are told to the parties that sum on."""
         net, sides = self.context.net, []
         if (level.party == self.me).any():
             sides.append((self.me, self.own.left(level, frontier)))

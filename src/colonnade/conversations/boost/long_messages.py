@@ -41,7 +41,7 @@ async def send_long(net: Network, to: str, message: Gradients | Histograms | Sid
 
 
 async def complete(net: Network, sender: str, message: M, count: int) -> M:
-    """Return the whole of a message whose array has so many numbers, once its first piece is there."""
+    """Return the whole of a message whose array has this many numbers, once its first piece is there."""
     field = LONG[type(message)]
     first: Numbers = getattr(message, field)
     size = PIECE // first.itemsize

@@ -41,7 +41,7 @@ GROWN: dict[str, Expected] = {
 
 
 def divided(open_: int, parties: int) -> dict[str, Expected]:
-    """Return what the fields of a `Divide` must be, where so many nodes are open."""
+    """Return what the fields of a `Divide` must be, where this many nodes are open."""
     return {
         "party": whole(open_, low=LEAF, high=parties - 1, dtype="int32"),
         "column": whole(open_, dtype="int32"),
@@ -102,7 +102,8 @@ def level_of(message: Divide, frontier: Frontier) -> Level:
 
 
 def divide_for(party: int, level: Level, tag: int) -> Divide:
-    """Return the message to one party: who splits which node, and how only of its own."""
+    """Return the message to one party: which party splits which node and, for the party's own nodes alone, by
+    which column and bin."""
     mine = level.party == party
     return Divide(
         tag,
@@ -115,12 +116,12 @@ def divide_for(party: int, level: Level, tag: int) -> Divide:
 
 
 def bits_of(flags: Flags) -> Numbers:
-    """Flags as bits."""
+    """Return flags as bits."""
     return np.packbits(flags)
 
 
 def flags_of(bits: Numbers, count: int) -> Flags:
-    """Return so many flags that `bits_of` packed."""
+    """Return this many flags that `bits_of` packed."""
     if bits.dtype != np.uint8 or bits.shape != (-(-count // 8),):
         raise MalformedMessage(f"{bits.shape} bytes of sides for {count} rows")
     return np.unpackbits(bits, count=count).view(np.bool_)

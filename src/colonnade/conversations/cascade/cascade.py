@@ -181,7 +181,7 @@ def make_server(
 
 
 def own_head(context: CascadeContext, widths: Sequence[int]) -> Head:
-    """F0 at its first parameters; `widths` are how many outputs every client has."""
+    """Return F0 at its first parameters; `widths` are how many outputs every client has."""
     specs = context.plan.settings.model
     outputs, unit = context.plan.objective.classes or 1, own_unit(context)
     model = context.models.head or server_model(
@@ -206,7 +206,7 @@ async def tell_unit(context: CascadeContext, *, clients: int) -> Unit:
 
 
 async def hear_unit(context: CascadeContext) -> Unit:
-    """Return what the server says of it; at a client."""
+    """Return F0's unit, as the server tells it to a client."""
     if not applies(context.plan):
         return NO_UNIT
     said = await context.net.recv(Announce, context.evaluator, tag_of(Topic.TUNE, 2), values=floats(2))

@@ -139,7 +139,8 @@ def _answering(context: CascadeContext, head: Head) -> ReplyServer:
 
 
 def own_step_of(context: CascadeContext, head: Head, *, measured: bool) -> OwnStep | None:
-    """Return how F0 learns; None if it has no parameters. `measured`: its step is found anew every time."""
+    """Return how F0 learns; None if it has no parameters. `measured`: its step is measured before every
+    step."""
     if not head.w.size:
         return None
     if context.plan.settings.reply != "values" or context.plan.settings.server == "first":

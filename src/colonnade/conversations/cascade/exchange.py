@@ -61,7 +61,7 @@ class ExchangeKnowledge:
         return slice(start, start + self.widths[self.place])
 
     def parts(self, codec: Codec, rows: int) -> list[Part]:
-        """Return how a round's message about so many rows is packed: the others' outputs, then F0's
+        """Return how a round's message about this many rows is packed: the others' outputs, then F0's
         parameters."""
         others = [width for place, width in enumerate(self.widths) if place != self.place]
         outputs: list[Part] = [(codec.up, (1, rows, width)) for width in others]

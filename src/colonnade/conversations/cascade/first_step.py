@@ -58,7 +58,7 @@ class Steps:
 
 
 def chosen_optimizer(settings: CascadeSettings) -> Optimizer:
-    """Return the plan's optimiser; its state belongs to whoever steps with it."""
+    """Return the plan's optimiser; its state belongs to the party that steps with it."""
     return optimizer_of(settings.optimizer, settings.optimizer_options)
 
 
@@ -108,7 +108,7 @@ def _caution(context: Context[CascadeSettings]) -> float:
 
 
 def _server_step(settings: CascadeSettings, ready: float | None) -> float | None:
-    """Return the first step of F0; None where it is measured anew for every step. `ready`: the optimiser's
+    """Return the first step of F0; None where it is measured before every step. `ready`: the optimiser's
     own."""
     if settings.server_step != "auto":
         return float(settings.server_step)

@@ -24,7 +24,7 @@ USUAL = 8  # answers for every client during which one may be silent, where the 
 
 
 def delay_bound(per_pass: int, ahead: int, clients: int, silence: int) -> int:
-    """Return the most answers that an entry can be old, with so many batches in a pass.
+    """Return the most answers that an entry can be old, with this many batches in a pass.
 
     >>> delay_bound(10, 1, 3, 24), delay_bound(10, 1, 3, 2), delay_bound(10, 2, 3, 24)
     (504, 63, 528)
@@ -33,7 +33,7 @@ def delay_bound(per_pass: int, ahead: int, clients: int, silence: int) -> int:
 
 
 def silence_within(per_pass: int, ahead: int, clients: int, max_delay: int | None) -> int:
-    """For how many answers a client may be silent, so that `max_delay` is kept.
+    """Return for how many answers a client may be silent, so that `max_delay` is kept.
 
     >>> silence_within(10, 1, 3, 63), silence_within(10, 1, 3, 600), silence_within(10, 1, 3, None)
     (3, 28, 24)

@@ -118,7 +118,8 @@ class CascadeShares:
         return CascadeServer(outputs, widths(plan, int(columns)), head, settings.precision)
 
     def together(self, holdings: Mapping[str, Holding]) -> Floats:
-        """F0 of all parties' outputs; models that are not given are made as the plan describes them."""
+        """Return F0 of all parties' outputs; models that are not given are made as the plan describes
+        them."""
         parts = [_outputs(held) for _, held in sorted(holdings.items()) if held.X.shape[1]]
         C, head = np.concatenate(parts, axis=1), _head(holdings, [part.shape[1] for part in parts])
         z: Floats = head.scores(head.w[None], C)[0].astype(np.float64)
@@ -139,7 +140,7 @@ def _outputs(holding: Holding) -> Numbers:
 
 
 def _head(holdings: Mapping[str, Holding], widths: Sequence[int]) -> Head:
-    """F0 of so many outputs of every party, with the server's parameters."""
+    """Return F0 of these numbers of outputs of every party, with the server's parameters."""
     plan: Plan[CascadeSettings] = next(iter(holdings.values())).plan
     specs, objective, server = plan.settings.model, plan.objective, holdings[plan.evaluator]
     model = server.models.head or restored(

@@ -55,7 +55,7 @@ class PrivateReplies:
         return self.holder[rows] if self.posterior is None else self.posterior(rows)
 
     def affords(self, rows: Rows, answers: int) -> bool:
-        """Return whether the budget allows so many answers about these rows."""
+        """Return whether the budget allows this many answers about these rows."""
         return self.budget.affords(rows, self._releases(answers))
 
     def spend(self, rows: Rows, answers: int) -> None:
@@ -76,8 +76,7 @@ class PrivateReplies:
         self.budget.told_before = int(self.counted.max(initial=0))
 
     def _releases(self, answers: int) -> int:
-        """Return how many releases of a label a wave of so many answers is: noisy labels are drawn once a
-        wave."""
+        """Return how many releases of a label a wave of answers is: noisy labels are drawn once a wave."""
         return answers if self.posterior is None else 1
 
 

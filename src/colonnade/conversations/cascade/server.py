@@ -172,7 +172,7 @@ class Server:
         await gates.reached(position)
 
     def _every(self) -> int:
-        """Answers between two measurements."""
+        """Return the number of answers between two measurements."""
         epochs = self.context.plan.pace.evaluate_every
         return max(1, round(epochs * self.per_epoch)) if epochs else self.waves.total
 

@@ -99,7 +99,7 @@ class Projections:
                 await net.gather(Announce, tag, values=floats(0))
 
     async def phi(self, number: int) -> Floats:
-        """phi of a round's rows on the own features; waits until their projections have come."""
+        """Return phi of a round's rows on the own features; waits until their projections have come."""
         if self._layout.wanted(number, self._own_place()):
             await self._arrived[number]
         values = self._passing.get(number)

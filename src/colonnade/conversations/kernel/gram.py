@@ -44,7 +44,7 @@ COPIES = 2.5
 
 
 def memory_needed(rows: int) -> float:
-    """Return how many bytes the active party needs for so many rows."""
+    """Return how many bytes the active party needs for this many rows."""
     return COPIES * 8.0 * rows * rows
 
 
@@ -138,7 +138,7 @@ def _fit(context: Context[GramSettings], gram: Floats) -> GramMachine:
 def _bandwidth_and_penalty(
     context: Context[GramSettings], gram: Floats, squares: Floats
 ) -> tuple[float, float]:
-    """Bandwidth and lambda, found as in `setup.agree` but from the matrix that is here already."""
+    """Return the bandwidth and lambda, found as in `setup.agree` but from the matrix that is here already."""
     plan, y = context.plan, context.label_holder.y
     settings, classes = plan.settings, plan.objective.classes or 1
     rng = np.random.default_rng(plan.seed)

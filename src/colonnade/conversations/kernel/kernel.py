@@ -166,7 +166,7 @@ class KernelConversation:
     # --- Algorithm 2: scores ------------------------------------------------------------------------
 
     async def scores(self, number: int) -> Floats:
-        """f_l of a round's rows: the own features' part of their scores."""
+        """Return f_l of a round's rows: the own features' part of their scores."""
         if self.owner is None:
             return np.zeros((self.schedule.round(number).size, *self.agreed.outputs))
         values = await self.projections.phi(number)
@@ -301,7 +301,7 @@ class KernelConversation:
         return await self.evaluation.measure(scored, self.penalty(), mark, when)
 
     async def unseen(self, X: Matrix) -> Floats:
-        """f_l of rows whose projections are not kept; all parties take part."""
+        """Return f_l of rows whose projections are not kept; all parties take part."""
         return await score_share(
             self.share,
             X,

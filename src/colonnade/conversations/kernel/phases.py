@@ -23,7 +23,7 @@ KINDS: dict[int, np.dtype[np.unsignedinteger[Any]]] = {16: np.dtype("<u2"), 32: 
 
 
 def pack(angles: Floats, bits: int) -> Words:
-    """Angles as phases of so many bits, several to a word; zeros fill the last word."""
+    """Return angles as phases of `bits` bits, several to a word; zeros fill the last word."""
     turns = angles.ravel() / TURN
     turns -= np.floor(turns)
     # a phase that is rounded up to a whole turn is 0

@@ -67,7 +67,7 @@ async def score_share(
     next_tag: Callable[[], int],
     workplace: Workplace = HERE,
 ) -> Floats:
-    """f_l of the rows of X, zero at a party without coefficients; all parties call this together."""
+    """Return f_l of the rows of X, zero at a party without coefficients; all parties call this together."""
     n = int(X.shape[0])
     f: Floats = np.zeros((n, *share.outputs))
     most = max(1, *(part.count for part in share.features.values()))
@@ -98,7 +98,7 @@ def _packed(features: RandomFeatures, rows: Matrix) -> Words:
 
 
 def _scores(total: Words, shape: tuple[int, int], alpha: Floats) -> Floats:
-    """f of rows from the totals of their projections."""
+    """Return f of rows from the totals of their projections."""
     f: Floats = phi(unpack(total, shape, BITS)) @ alpha
     return f
 

@@ -74,7 +74,8 @@ def usual_batch(job: Job, preset: Preset, rows: int) -> int:
 
 
 def kernel_ahead(job: Job, preset: Preset, label_holders: int) -> int:
-    """Batches in flight: what the job says, or one; projections are sent ahead in any case."""
+    """Return how many batches are in flight: what the job says, or one; projections are sent ahead in any
+    case."""
     return check_delay(job.train.ahead or 1, job.train.max_delay)
 
 

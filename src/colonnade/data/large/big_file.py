@@ -82,7 +82,8 @@ class BigFile:
         return Wanted(label, ids, self.texts)
 
     def stretches(self, wanted: Wanted, columns: Sequence[str]) -> Iterator[tuple[int, RawTable]]:
-        """These columns, with the label and ids that are wanted; and in which row each stretch begins."""
+        """Yield these columns, with the label and ids that are wanted, and in which row each stretch
+        begins."""
         for start, table in self._stretches(wanted, columns):
             yield start, self._raw(table, wanted, np.arange(start, start + table.num_rows))
 
@@ -97,7 +98,7 @@ class BigFile:
         return self._raw(pa.concat_tables(parts), wanted, rows)
 
     def sample(self, wanted: Wanted, columns: Sequence[str], tests: TestRows | None) -> RawTable:
-        """Training rows from all over the file, about `SAMPLE` at most, to learn from."""
+        """Return training rows from all over the file, about `SAMPLE` at most, to learn from."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -150,7 +151,7 @@ class BigFile:
 
 
 def is_large(paths: Sequence[Path], memory: int, dialect: Dialect = AS_FOUND) -> bool:
-    """Return whether files, one or one for each party, have so many numbers that they are read in
+    """Return whether files, one or one for each party, have so many numbers in all that they are read in
     stretches."""
     if not all(path.is_file() and (_is_parquet(path) or is_csv(path)) for path in paths):
         return False
@@ -183,7 +184,7 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _numbers(path: Path, dialect: Dialect) -> int:
-    """Return how many numbers a file holds, or about so many."""
+    """Return how many numbers a file holds, or about how many."""
     if is_csv(path):
         return numbers_in(path, dialect) if path.stat().st_size > LEAST else 0
     file = BigFile.open(path)
@@ -205,7 +206,7 @@ class TestRows:
         return np.concatenate(drawn)[start - first * STRETCH : end - first * STRETCH] < self._fraction
 
     def count(self, rows: int) -> int:
-        """Return how many of so many rows are."""
+        """Return how many of this number of rows are."""
         return sum(
             int(self.mask(start, min(rows, start + STRETCH)).sum()) for start in range(0, rows, STRETCH)
         )

@@ -38,7 +38,7 @@ def is_csv(path: Path) -> bool:
 
 
 def numbers_in(path: Path, given: Dialect) -> int:
-    """About how many numbers a file would be, by its first lines and its size."""
+    """Return about how many numbers a file would be, by its first lines and its size."""
     with path.open("rb") as packed:
         opener = COMPRESSED.get(path.suffix)
         head = (opener(packed) if opener else packed).read(HEAD)

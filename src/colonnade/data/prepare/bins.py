@@ -96,7 +96,7 @@ def gaps(values: Column) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 def number_bins(
     column: str, values: Floats, bins: int, least: int, special: Sequence[float] = ()
 ) -> ColumnBins:
-    """Quantile bins of a number column, at most `bins` of them, each with at least `least` rows."""
+    """Return quantile bins of a number column, at most `bins` of them, each with at least `least` rows."""
     apart = np.isin(values, np.array(special)) if len(special) else np.zeros(len(values), dtype=bool)
     plain = values[~np.isnan(values) & ~apart]
     quantiles = _quantiles(plain, bins)
@@ -165,7 +165,7 @@ def _joined(edges: Floats, counts: list[int], least: int) -> tuple[list[float], 
 
 
 def _place(sizes: list[int], rows: int, least: int) -> int:
-    """Return the bin for so many more rows: one of their own, or the largest there is if they are too few."""
+    """Return the bin for some more rows: one of their own, or the largest there is if they are too few."""
     if rows == 0:
         return UNSEEN
     if rows >= least or not sizes:

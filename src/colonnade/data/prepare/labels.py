@@ -138,7 +138,7 @@ class Labels:
 
 
 def _known(value: str | float, classes: Sequence[str]) -> str:
-    """Return a label as the classes have it: columns of nothing but TRUE and FALSE are read as 1 and 0."""
+    """Return a label as the classes have it: columns with TRUE and FALSE alone are read as 1 and 0."""
     text = _text(value)
     return text if text in classes else {"true": "1", "false": "0"}.get(text.lower(), text)
 
@@ -240,7 +240,7 @@ def _checked(y: NDArray[Any], task: Task, name: str, origin: Rows | None) -> Col
 
 
 def _parsed(y: NDArray[Any], name: str, origin: Rows | None) -> Floats:
-    """Labels that were read as text, as numbers."""
+    """Return labels that were read as text, as numbers."""
     numbers = np.empty(len(y))
     for row, value in enumerate(y):
         try:

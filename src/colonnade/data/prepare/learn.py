@@ -97,7 +97,7 @@ def widths(raw: RawTable, categorical: tuple[str, ...] = (), rare: Rare = "auto"
 def _sort_out(
     found: _Findings, raw: RawTable, categorical: tuple[str, ...], missing: Missing, rare: Rare
 ) -> None:
-    """Which columns are numbers, which become categories, and which are neither."""
+    """Decide which columns are numbers, which become categories, and which are neither."""
     for c in raw.columns:
         plain = raw.sparse or not (c in categorical or c == "" or isinstance(raw.values, tuple))
         values = None if plain else raw.column(c)

@@ -84,7 +84,7 @@ class PartyData:
     def of(
         party: str, train: Table, test: Table | None = None, preparation: Preparation | None = None
     ) -> PartyData:
-        """Data that is ready: `prepare` gives the same arrays back."""
+        """Return data that is ready: `prepare` gives the same arrays back."""
         raw_test = None if test is None else _raw(test)
         return PartyData(party, _raw(train), raw_test, Recipe(ready=True), preparation)
 

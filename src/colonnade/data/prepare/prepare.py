@@ -156,7 +156,8 @@ class Preparation:
         return list(self.sentences["warnings"])
 
     def transform(self, raw: RawTable, y: Floats | None = None) -> Table:
-        """Any rows of the same columns as numbers. `y` is their labels, coded by `Labels`, if held here."""
+        """Return any rows of the same columns as numbers. `y` is their labels, coded by `Labels`, if held
+        here."""
         if self.woe:
             raw = weigh_columns(raw, self.woe)
         else:

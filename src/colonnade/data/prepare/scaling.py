@@ -137,7 +137,7 @@ def outliers(X: Floats, low: Floats, high: Floats) -> NDArray[np.int64]:
 
 
 def first_gap(X: Matrix) -> tuple[int, int] | None:
-    """Row and column of the first NaN, or None if there is none."""
+    """Return the row and column of the first NaN, or None if there is none."""
     return first_place(X, np.isnan(stored_values(X)))
 
 

@@ -29,7 +29,7 @@ CODES = frozenset(
 
 
 def like_ids(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
-    """A sentence for every number column with whole numbers that all differ."""
+    """Yield a sentence for every number column with whole numbers that all differ."""
     if raw.sparse or raw.rows < FEWEST:
         return
     for c in columns[:MOST_COLUMNS]:
@@ -120,7 +120,7 @@ def like_counts(labels: Labels, y: Column) -> Iterator[str]:
 
 
 def odd_labels(labels: Labels, y: Column) -> Iterator[str]:
-    """A sentence for classes that differ in case alone, and one for classes of a single row.
+    """Yield a sentence for classes that differ in case alone, and one for classes of a single row.
 
     >>> given = np.array([*["yes", "no"] * 20, "Yes", "yess"], dtype=object)
     >>> for sentence in odd_labels(Labels.fit(given, "multiclass"), given):
@@ -144,7 +144,7 @@ def odd_labels(labels: Labels, y: Column) -> Iterator[str]:
 
 
 def odd_spellings(categories: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """A sentence for every column of categories of which some differ in case or blanks alone.
+    """Yield a sentence for every column of categories of which some differ in case or blanks alone.
 
     >>> list(odd_spellings({"town": ("Rom", "ULM", "Ulm")}))
     ["column 'town' has values that differ in case alone (ULM, Ulm); write them alike if they mean the same"]
@@ -169,7 +169,8 @@ def _alike(names: Sequence[str]) -> list[list[str]]:
 def like_labels(
     raw: RawTable, numbers: Sequence[str], categories: Mapping[str, tuple[str, ...]]
 ) -> Iterator[str]:
-    """A sentence for every column that tells the label almost alone, where labels are held as numbers."""
+    """Yield a sentence for every column that tells the label almost alone, where labels are held as
+    numbers."""
     if raw.y is None or raw.sparse or raw.rows < FEWEST or raw.y.dtype == object:
         return
     y = raw.y.astype(np.float64)
@@ -203,8 +204,8 @@ def _explains(values: Floats, y: Floats, classes: Floats, *, ordered: bool) -> b
 
 
 def _order(values: Floats, positive: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
-    """Return the part of pairs of rows with different labels that the values put in order, whichever way
-    round."""
+    """Return the part of pairs of rows with different labels that the values put in order, in either
+    direction."""
     _, place, rows = np.unique(values, return_inverse=True, return_counts=True)
     ranks, n = (np.cumsum(rows) - (rows - 1) / 2)[place], int(positive.sum())  # ties share their middle rank
     area = (ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(values) - n))

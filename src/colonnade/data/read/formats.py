@@ -68,7 +68,7 @@ def read_csv(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
 
 
 def parsed(path: Path, plain: bytes, wanted: Wanted, dialect: Dialect, said: tuple[str, ...]) -> RawTable:
-    """CSV in UTF-8 as a table."""
+    """Return CSV in UTF-8 as a table."""
     import pyarrow as pa
     import pyarrow.csv
 

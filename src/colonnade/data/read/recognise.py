@@ -152,7 +152,7 @@ def _as_gaps(name: str, what: str, rows: int, odd: Sequence[str]) -> str | None:
 
 
 def number_of(text: str) -> float | None:
-    """Return the number that a text is for sure, whatever file it is from; None if it is none."""
+    """Return the number that a text is for sure, in any file; None if it is none."""
     return _plain(text.strip(), ".", "'")
 
 

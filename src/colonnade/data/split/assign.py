@@ -153,7 +153,7 @@ def _held_in_memory(
 
 
 def label_holders(parties: Sequence[str], active: int | list[str]) -> tuple[str, ...]:
-    """Return the names of the parties that hold the label: the first so many, or those that `active` names.
+    """Return the names of the parties that hold the label: the first `active` ones, or those that it names.
 
     >>> label_holders(["bank", "shop", "post"], 2)
     ('bank', 'shop')

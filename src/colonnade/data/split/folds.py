@@ -27,7 +27,7 @@ class Fold(NamedTuple):
 
 
 def folds_of(rows: int, folds: int, seed: int) -> tuple[Fold, ...]:
-    """Return so many folds; every row is held back in exactly one of them.
+    """Return this many folds; every row is held back in exactly one of them.
 
     >>> [fold.held.tolist() for fold in folds_of(5, 2, seed=0)]
     [[1, 2, 4], [0, 3]]

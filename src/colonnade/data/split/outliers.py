@@ -78,7 +78,7 @@ def choose(
 
 
 def _error(measure: Measure, held_back: Mapping[str, PartyData]) -> float:
-    """Return the error of a fold; endless where training goes astray on such columns."""
+    """Return the error of a fold; infinite where training diverges on such columns."""
     try:
         return measure(held_back)
     except (DataError, Diverged, FixedPointOverflow):

@@ -113,7 +113,7 @@ def dealt(found: FrameColumns, split: Split, holders: tuple[str, ...], y: NDArra
 
 
 def labels_of(y: Any, rows: int) -> NDArray[Any] | None:
-    """Labels as an array of their own values: numbers, all of them finite, or text."""
+    """Return labels as an array of their own values: numbers, all of them finite, or text."""
     if y is None:
         return None
     values = np.asarray(y)

@@ -118,7 +118,8 @@ def check_holders(widths: Mapping[str, int], server: str, helper: str | None = N
 
 
 def train_test_rows(n: int, fraction: float, seed: int) -> tuple[Rows, Rows]:
-    """Training and test rows, picked at random, each in file order; `fraction` of all are for the test."""
+    """Return training and test rows, picked at random, each in file order; `fraction` of all are for the
+    test."""
     tested = round(n * fraction)
     if not 0 < fraction < 1 or not 0 < tested < n:
         raise DataError(f"test_fraction = {fraction} of {n} rows leaves no rows to train or none to test on")

@@ -46,7 +46,7 @@ def survey(settings: Settings) -> PartyCheck:
 
 
 def _whole(part: Callable[[Settings], Found], settings: Settings) -> Found:
-    """What one part finds; an error that it raises is its last line."""
+    """Return what one part finds; an error that it raises is its last line."""
     try:
         yield from part(settings)
     except ColonnadeError as error:
@@ -54,7 +54,7 @@ def _whole(part: Callable[[Settings], Found], settings: Settings) -> Found:
 
 
 def _identity(settings: Settings) -> Found:
-    """Who the party is; raises if its certificates cannot be used."""
+    """Return who the party is; raises if its certificates cannot be used."""
     yield f"{settings.name} listens on {settings.listen} and knows {', '.join(settings.peers) or 'nobody'}"
     if (elsewhere := _elsewhere(settings)) is not None:
         yield elsewhere
@@ -80,7 +80,7 @@ def _elsewhere(settings: Settings) -> JobError | None:
 
 
 def _data(settings: Settings) -> Found:
-    """A line per entry of the catalogue, or what is wrong with it."""
+    """Return a line per entry of the catalogue, or what is wrong with it."""
     there: set[str] = set()
     for name, entry in settings.data.items():
         try:
@@ -93,7 +93,7 @@ def _data(settings: Settings) -> Found:
 
 
 def _entry(settings: Settings, name: str, entry: Entry, there: set[str]) -> Iterator[str]:
-    """What an entry of the catalogue offers, and how its file was read; raises if it cannot be used.
+    """Yield what an entry of the catalogue offers, and how its file was read; raises if it cannot be used.
 
     All columns of the file are added to `there`.
     """
@@ -127,7 +127,7 @@ def _gaps(raw: RawTable) -> str:
 
 
 def _models(settings: Settings) -> Found:
-    """The models that are code, and what they lack."""
+    """Return the models that are code, and what they lack."""
     for name, code in settings.models.items():
         words = code.path or " ".join(code.command or ())
         yield f"model {name}: {code.kind}, {words}, for jobs that ask for it by name"
@@ -148,7 +148,7 @@ def _missing(settings: Settings, code: Code) -> str | None:
 
 
 def _budget(settings: Settings) -> Found:
-    """What is left of the privacy budget of every label."""
+    """Return what is left of the privacy budget of every label."""
     ledger = Ledger(settings.state)
     for label in sorted({entry.label for entry in settings.data.values() if entry.label is not None}):
         if (left := ledger.balance(settings.policy, label).left) is not None:
@@ -156,7 +156,7 @@ def _budget(settings: Settings) -> Found:
 
 
 def _page(settings: Settings) -> Found:
-    """Whether the daemon's page can be opened."""
+    """Return whether the daemon's page can be opened."""
     if settings.monitor_token_file is None:
         return
     if find_spec("aiohttp") is None:
@@ -166,7 +166,7 @@ def _page(settings: Settings) -> Found:
 
 
 def _service(settings: Settings) -> Found:
-    """Whether the prediction service can start, and which model it would answer with."""
+    """Return whether the prediction service can start, and which model it would answer with."""
     if (serve := settings.serve) is None:
         return
     if find_spec("aiohttp") is None:
@@ -181,7 +181,7 @@ def _service(settings: Settings) -> Found:
 
 
 def _service_files(settings: Settings, serve: Serve) -> Found:
-    """What is wrong with the token and the certificates of the service."""
+    """Return what is wrong with the token and the certificates of the service."""
     if serve.token_file is not None:
         try:
             read_token(settings.path(serve.token_file), "serve.token_file")

@@ -58,7 +58,7 @@ CLOSE_S = 5.0  # how long runs have to end
 
 
 def _no_page(who: str) -> str:
-    """Return the link to this daemon's page, which it does not have."""
+    """Refuse to link to this daemon's page, which it does not have."""
     raise JobError("there is no page; set monitor and monitor_token_file in the settings, and start again")
 
 

@@ -140,7 +140,7 @@ def proposal(settings: Settings, held: Held) -> ProposalView:
 
 
 def gives_away(settings: Settings, held: Held) -> Iterator[str]:
-    """What taking part would tell whom, a sentence each; the leaks by name are apart."""
+    """Yield what taking part would tell whom, a sentence each; the leaks by name are apart."""
     terms, me = held.terms, settings.name
     member, others = terms.parties[me], sorted(set(terms.parties) - {me})
     columns = ", ".join(held.columns) or "no columns"
@@ -161,7 +161,7 @@ def gives_away(settings: Settings, held: Held) -> Iterator[str]:
 
 
 def _labels(settings: Settings, held: Held) -> Iterator[str]:
-    """What the run may tell about this party's labels, and what is left of their budget."""
+    """Yield what the run may tell about this party's labels, and what is left of their budget."""
     label = settings.data[held.terms.parties[settings.name].data].label or "label"
     asked = Spendable.of(held.contract)
     left = Ledger(settings.state).balance(settings.policy, label).left

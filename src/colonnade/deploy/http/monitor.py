@@ -63,7 +63,7 @@ def page(daemon: Daemon, path: str) -> tuple[str, str]:
 
 
 def metrics(daemon: Daemon) -> Iterator[str]:
-    """The lines of the metrics page: counters and gauges, each after its description."""
+    """Yield the lines of the metrics page: counters and gauges, each after its description."""
 
     def about(name: str, kind: str, text: str) -> str:
         return f"# HELP colonnade_{name} {text}\n# TYPE colonnade_{name} {kind}"

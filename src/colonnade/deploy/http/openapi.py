@@ -65,7 +65,7 @@ def document(serve: Serve) -> Json:
 
 
 def _score(serve: Serve) -> Json:
-    """POST /v1/score: its body and its answers."""
+    """Return POST /v1/score: its body and its answers."""
     ids = {"type": "array", "minItems": 1, "maxItems": serve.max_ids, "items": ID}
     body = {
         "type": "object",

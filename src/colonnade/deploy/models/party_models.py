@@ -94,7 +94,7 @@ def check_unchanged(settings: Settings, terms: Terms, trained: dict[str, str]) -
 
 
 def own_model(settings: Settings, terms: Terms, columns: int) -> blackbox.Model:
-    """Return this party's own model (F_m) for so many columns."""
+    """Return this party's own model (F_m) for this number of columns."""
     asked = terms.model_of(settings.name)
     spec = _spec(settings, asked, job.ModelSpec)
     return _guarded(asked, lambda: build.party_model(spec, columns, settings.device))
@@ -150,7 +150,7 @@ def _spec(settings: Settings, asked: OwnModel | HeadModel, kind: type[Spec]) -> 
 
 
 def _path(settings: Settings, code: Code) -> str:
-    """FILE:NAME of a model, with the file's whole path if it lies beside the settings."""
+    """Return FILE:NAME of a model, with the file's whole path if it lies beside the settings."""
     file, _, name = (code.path or "").rpartition(":")
     return f"{_beside(settings, file)}:{name}"
 
@@ -167,7 +167,7 @@ def _beside(settings: Settings, word: str) -> str:
 
 
 def _guarded(asked: OwnModel | HeadModel, act: Callable[[], T]) -> T:
-    """Return the result of `act`; ModelError if this party's own code fails, in whatever way.
+    """Return the result of `act`; ModelError if this party's own code fails in any way.
 
     The operator reads how it failed, the peers only that it did.
     """

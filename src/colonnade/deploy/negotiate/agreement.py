@@ -35,7 +35,7 @@ class Agreement:
 
     @staticmethod
     def of(peers: Iterable[str], digest: str, seconds: float) -> Agreement:
-        """Return an agreement without answers yet, in which every peer has so many seconds."""
+        """Return an agreement without answers yet, in which every peer has this many seconds."""
         until = asyncio.get_running_loop().time() + seconds
         return Agreement(digest, seconds, dict.fromkeys(peers, until))
 

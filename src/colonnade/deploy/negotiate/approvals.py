@@ -34,7 +34,7 @@ class Held:
 
     @staticmethod
     def of(run: int, proposer: str, contract: Contract, own: PartyRows, seconds: float) -> Held:
-        """Return a proposal that asks for these rows, which the operator has so many seconds for."""
+        """Return a proposal that asks for these rows, which the operator has this many seconds for."""
         return Held(run, proposer, contract, len(own.ids), own.table.columns, now(), now(seconds))
 
     @property

@@ -169,7 +169,7 @@ class ModelProxy:
         raise WorkerError("a model that scores is trained already")
 
     def forward(self, W: Numbers, X: Matrix) -> Numbers:
-        """Outputs of the rows with the parameters of the share, of which W is one copy."""
+        """Return outputs of the rows with the parameters of the share, of which W is one copy."""
         match self.process.ask(Rows.of(self.part, dense(X))):
             case Rows() as found:
                 return found.numbers()[None]

@@ -71,7 +71,7 @@ class LargeRows:
         return self.file.picked(self.wanted, self.columns, np.sort(self.places[few]))
 
     def stretches(self) -> Iterator[tuple[slice, RawTable]]:
-        """All rows in the order of the file; and which of them each stretch has."""
+        """Yield all rows in the order of the file; and which of them each stretch has."""
         first = 0
         for start, raw in self.file.stretches(self.wanted, self.columns):
             last = int(np.searchsorted(self.places, start + raw.rows))

@@ -117,7 +117,7 @@ class Run:
         return f"scores of {self.work.share.manifest.model}" if isinstance(self.work, ScoringWork) else ""
 
     def over(self, state: str, reason: str) -> Ended:
-        """Return what is kept of the run, now that it ended so."""
+        """Return what is kept of the run, now that it has ended in this way."""
         self.state = state
         return Ended(
             run=self.number,

@@ -203,30 +203,30 @@ class Pausing:
         return tuple(party for party in self.parties if party != self.me)
 
     async def play(self, program: Callable[[RunSession], Awaitable[T]]) -> T:
-        """There is nothing to play yet."""
+        """Refuse: there is nothing to play yet."""
         raise Interrupted("the daemon was started anew")
 
     async def shut(self) -> None:
-        """Nobody listens here."""
+        """Do nothing: nobody listens here."""
 
     def stop(self, reason: str) -> None:
-        """Nothing goes on here."""
+        """Do nothing: nothing goes on here."""
 
     def cut(self, reason: str) -> None:
-        """Nothing goes on here."""
+        """Do nothing: nothing goes on here."""
 
     def go_on(self, *, aligned: bool) -> None:
-        """Nothing goes on here."""
+        """Do nothing: nothing goes on here."""
 
     def sent_bytes(self) -> int:
-        """Return nothing was sent."""
+        """Return 0: nothing was sent."""
         return 0
 
 
 def endpoints(
     mux: Mux, run: int, parties: tuple[str, ...], deadline: float, recorder: Recorder | None = None
 ) -> tuple[Endpoint, ...]:
-    """New endpoints for a run, one for each stretch; PeerUnreachable when a party is away.
+    """Return new endpoints for a run, one for each stretch; PeerUnreachable when a party is away.
 
     A recorder hears of the stretch in which the party trains.
     """

@@ -159,7 +159,7 @@ def _refuse_another_model(data: Mapping[str, Any], terms: Terms, where: str) -> 
 
 
 def check_terms(terms: Terms, where: str) -> Contract:
-    """Return the contract that the terms make; JobError if they cannot work, whoever wrote them."""
+    """Return the contract that the terms make; JobError if they cannot work."""
 
     def refuse(text: str) -> None:
         raise JobError(f"{where}: {text}")

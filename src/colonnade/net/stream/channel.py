@@ -30,11 +30,11 @@ class Receiver(Protocol):
     def received(self, data: bytes) -> None: ...
 
     def drained(self) -> None:
-        """Called when the bytes of a write that returned False have left."""
+        """Take note that the bytes of a write that returned False have left."""
         ...
 
     def gone(self, error: Exception) -> None:
-        """Called once, at the end: the channel is closed. The error is a CertificateError if that was why."""
+        """Take note, once and at the end, that the channel is closed; a CertificateError if that was why."""
         ...
 
 

@@ -41,11 +41,12 @@ class ConnectionOwner(Protocol):
         ...
 
     def stranger(self, reason: str) -> None:
-        """Called when somebody who is no party of the run was turned away."""
+        """Take note that somebody who is no party of the run was turned away."""
         ...
 
     def admit(self, connection: Connection, peer: str, instance: bytes) -> None:
-        """Called when the other end has greeted; PeerLost if it is not the process that was there before."""
+        """Take in the other end, which has greeted; PeerLost if it is not the process that was there
+        before."""
         ...
 
     def foreign(self, peer: str, spoken: str) -> ColonnadeError:
@@ -53,19 +54,19 @@ class ConnectionOwner(Protocol):
         ...
 
     def rejected(self, peer: str, error: ColonnadeError) -> None:
-        """Called when the peer has refused this party."""
+        """Take note that the peer has refused this party."""
         ...
 
     def departed(self, connection: Connection, error: ColonnadeError) -> None:
-        """Called when the peer hung up, or sends what cannot be read on."""
+        """Take note that the peer hung up, or sends what cannot be read on."""
         ...
 
     def drained(self, connection: Connection) -> None:
-        """Called when the channel has room again."""
+        """Take note that the channel has room again."""
         ...
 
     def gone(self, connection: Connection) -> None:
-        """Called when the channel is closed."""
+        """Take note that the channel is closed."""
         ...
 
 
@@ -154,7 +155,7 @@ class Connection:
             self._refuse(error)
 
     def admitted(self, peer: str) -> None:
-        """The owner takes this connection for the one with `peer`: frames may pass."""
+        """Let frames pass: the owner takes this connection for the one with `peer`."""
         self.peer = peer
         self._deadline.cancel()
         self._splitter.limit = self._owner.size_limit

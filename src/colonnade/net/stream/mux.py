@@ -96,7 +96,7 @@ class Mux:
         return self._port.refused
 
     def wire(self, run: int, parties: tuple[str, ...]) -> RunWire:
-        """Return the frames of a run among some of the peers, for whoever attaches to them."""
+        """Return the frames of a run among some of the peers, for a delivery that attaches to them."""
         for party in parties:
             if party != self.me and not (line := self.lines[party]).up:
                 raise PeerUnreachable(f"{party} is away: {line.reason}")

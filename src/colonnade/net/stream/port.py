@@ -75,7 +75,7 @@ class PeerEngine:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of this machine that nobody listens on now, for parties that live on it together.
+    """Return ports of this machine that nobody listens on now, for parties that live on it together.
 
     They are drawn below those that systems lend to connections: such a one may be lent to somebody before the
     party listens that it was found for.

@@ -255,4 +255,4 @@ class TlsChannel(asyncio.BufferedProtocol):
 
 
 def _nothing(error: ssl.SSLError | OSError | None) -> None:
-    """The outcome was told."""
+    """Do nothing: the outcome was told."""

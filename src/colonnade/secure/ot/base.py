@@ -65,7 +65,7 @@ def opened(
 
 
 def _hashes(points: Points, choices: NDArray[np.bool_], context: bytes) -> Points:
-    """H_c of the point of every transfer, a point whose logarithm nobody knows."""
+    """Return H_c of the point of every transfer, a point whose logarithm nobody knows."""
     digests = [
         hashlib.blake2b(b"point" + _place(k, c) + point.tobytes(), key=context, digest_size=32).digest()
         for k, (c, point) in enumerate(zip(choices, points, strict=True))

@@ -32,7 +32,7 @@ def transposed(columns: NDArray[np.uint8]) -> Words:
 
 
 def combined(rows: Words, coefficients: Words) -> Words:
-    """For every bit of the coefficients, a word for each row, the sum of the rows that have it.
+    """Return, for every bit of the coefficients, a word for each row, the sum of the rows that have it.
 
     Eight bits at a time: rows of one byte are summed, then the 256 sums by their bits.
     """

@@ -67,7 +67,7 @@ def basis() -> NDArray[np.uint8]:
 
 @cache
 def _tables() -> Words:
-    """For each byte of a message and each of its values, the sum of the basis words it stands for."""
+    """Return, for each byte of a message and each of its values, the sum of the basis words it stands for."""
     words = np.zeros((8 * _BYTES, WIDTH), dtype=np.uint64)
     words[:DIMENSION] = np.packbits(basis(), axis=1, bitorder="little").view(np.uint64)
     tables = np.zeros((_BYTES, 256, WIDTH), dtype=np.uint64)

@@ -27,7 +27,7 @@ PROOF = WIDTH + 2  # words of one sum: of a row, and of its message
 
 
 def rows_for(wanted: int) -> int:
-    """Return how many rows give so many after the check has had its own; whole bytes of columns."""
+    """Return how many rows give this many after the check has had its own; whole bytes of columns."""
     return -(-wanted // 8) * 8 + SUMS
 
 
@@ -52,25 +52,25 @@ def proof(rows: Words, messages: Words, challenge: Words) -> Words:
 
 
 def check(rows: Words, choices: Words, challenge: Words, proven: Words) -> None:
-    """AlignmentError unless the asker's sums agree with those of the key holder's rows."""
+    """Check that the asker's sums agree with those of the key holder's rows; AlignmentError if not."""
     words = encoded(np.ascontiguousarray(message(proven[:, WIDTH:]))) & choices
     if (_sums(rows, challenge) != proven[:, :WIDTH] ^ words).any():
         raise AlignmentError("sums of rows that are no words of the code")
 
 
 def packed(choices: NDArray[np.bool_]) -> Words:
-    """Choices as the words of a row."""
+    """Return choices as the words of a row."""
     return np.packbits(choices, bitorder="little").view(np.uint64)
 
 
 def _sums(rows: Words, challenge: Words) -> Words:
-    """Random sums of all rows but the last, each plus one of the last."""
+    """Return random sums of all rows but the last, each plus one of the last."""
     coefficients = _stream(challenge.tobytes(), 0, 8 * (len(rows) - SUMS)).view(np.uint64)
     return combined(rows[:-SUMS], coefficients) ^ rows[-SUMS:]
 
 
 def _noise(seeds: Seeds, lot: int, rows: int) -> NDArray[np.uint8]:
-    """Return a column of so many bits from every seed."""
+    """Return a column of this many bits from every seed."""
     columns = np.empty((LENGTH, rows // 8), dtype=np.uint8)
     for column, seed in zip(columns, seeds, strict=True):
         column[:] = _stream(seed.tobytes(), lot, rows // 8)

@@ -47,7 +47,7 @@ class TransferKey:
 
 
 def write(ids: Digests, room: int) -> IdTable:
-    """Return the table of an asker's ids, filled up with noise as if there were so many as there is room
+    """Return the table of an asker's ids, filled up with noise as if there were as many as there is room
     for."""
     noise = np.frombuffer(os.urandom(32 * (room - len(ids))), dtype=np.uint64).reshape(-1, 4)
     seed, table = write_table(
@@ -57,17 +57,17 @@ def write(ids: Digests, room: int) -> IdTable:
 
 
 def rows_for(room: int) -> int:
-    """Return how many rows a lot with room for so many ids has."""
+    """Return how many rows a lot with room for this many ids has."""
     return extension.rows_for(size_for(room))
 
 
 def learn(ids: Digests, room: int, seed: int, rows: Words, context: bytes) -> Words:
-    """F of the asker's ids, from its rows."""
+    """Return F of the asker's ids, from its rows."""
     return hashes(context, ids, read_table(rows[: size_for(room)], seed, _keys(ids)))
 
 
 def compute(ids: Digests, room: int, seed: int, rows: Words, key: TransferKey) -> Words:
-    """F of ids of the same lot, by the key holder, from its rows and the seed of the asker's table."""
+    """Return F of ids of the same lot, by the key holder, from its rows and the seed of the asker's table."""
     read = read_table(rows[: size_for(room)], seed, _keys(ids))
     read ^= encoded(_messages(ids)) & key.choices
     return hashes(key.context, ids, read)
@@ -78,5 +78,5 @@ def _keys(ids: Digests) -> Words:
 
 
 def _messages(ids: Digests) -> Words:
-    """H1 of ids: of the second half of the digest, what a message has bits for."""
+    """Return H1 of ids: of the second half of the digest, what a message has bits for."""
     return message(np.ascontiguousarray(ids[:, 16:]).view(np.uint64))

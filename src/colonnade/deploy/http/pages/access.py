@@ -65,7 +65,8 @@ class Access:
         return key
 
     async def sign_in(self, token: str, name: str) -> str | None:
-        """Return the cookie of a new session for whoever shows the token; None, slowly, for a wrong one."""
+        """Return the cookie of a new session for a visitor that shows the token; None, slowly, for a wrong
+        one."""
         if self.wrong >= MOST_WRONG:
             return None  # not even looked at, so that many at a time are no faster than one
         if same(token, self.token):
@@ -75,7 +76,7 @@ class Access:
         return None
 
     async def redeem(self, key: str) -> str | None:
-        """Return the cookie of a new session for whoever follows a link that was not used before."""
+        """Return the cookie of a new session for a visitor that follows a link that was not used before."""
         who, until = self.invitations.pop(_digest(key), ("", 0.0))
         if until > time.monotonic():
             return self._begin(who.replace("(command)", "(page)"))
@@ -127,7 +128,7 @@ def same(given: str, kept: str) -> bool:
 
 
 def names_this_machine(host: str) -> bool:
-    """Return whether a Host header is a loopback address or localhost, at whatever port.
+    """Return whether a Host header is a loopback address or localhost, at any port.
 
     >>> [names_this_machine(host) for host in ("127.0.0.1:9401", "localhost", "[::1]:80")]
     [True, True, True]

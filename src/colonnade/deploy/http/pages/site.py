@@ -104,7 +104,7 @@ class Site:
         return answer
 
     def _session(self, request: web.Request) -> SignedIn:
-        """Return the session of a request; whoever has none is sent to sign in."""
+        """Return the session of a request; a visitor that has none is sent to sign in."""
         session = self.access.session(request.cookies.get(self._cookie))
         if session is None:
             raise web.HTTPSeeOther("/login")
