@@ -2,7 +2,7 @@
 
 SciPy copies all that NumPy lists, and by asking for it imports `numpy.f2py`, which NumPy itself leaves until
 it is needed. A process that is wholly ours, and whose start somebody waits for, shows SciPy an empty module
-in its place; whoever wants the real one later gets it, as ever.
+in its place; a later import of the real one works as usual.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ stay.
 
 A file says which job and which data it belongs to, and is checked when it is read. One that is torn or
 damaged does not count, and the one before it does; one of another job or of other data is refused, since
-whoever goes on from it would get another model without noticing.
+a run that goes on from it would get another model unnoticed.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ class Records:
         if path.name not in self.disk.names(self.folder):
             return None
         if self._header(path) is None:
-            raise CheckpointError(f"{path}: is damaged; start anew without --resume")
+            raise CheckpointError(f"{path}: is damaged; start again without --resume")
         return self.disk.read(path).split(b"\n", 2)[2]
 
     def clear(self) -> None:
-        """Forget all states: the run begins anew."""
+        """Forget all states: the run begins from its start."""
         for path in self._files().values():
             self.disk.remove(path)
 
@@ -135,15 +135,15 @@ class Records:
         if whole and header.format != FORMAT:
             raise CheckpointError(
                 f"{path}: is a checkpoint of format {header.format}, this version reads {FORMAT}; go on with "
-                f"Colonnade {header.version}, or start anew without --resume"
+                f"Colonnade {header.version}, or start again without --resume"
             )
         if whole and (header.job != self.job or header.party != self.party):
             raise CheckpointError(
-                f"{path}: is of another job; change the job back, or start anew without --resume"
+                f"{path}: is of another job; change the job back, or start again without --resume"
             )
         if whole and header.data != self.data():
             raise CheckpointError(
-                f"{path}: is of other data than there is now; bring the data back, or start anew without "
+                f"{path}: is of other data than there is now; bring the data back, or start again without "
                 "--resume"
             )
         return header if whole else None

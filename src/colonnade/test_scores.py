@@ -33,7 +33,7 @@ def _probability(z: Floats) -> Floats:
 class TestScores:
     """Labels and scores of the test rows; z has a column for every class where there are several."""
 
-    __test__ = False  # no test, whatever its name
+    __test__ = False  # no test, in spite of its name
 
     y: Floats
     z: Floats

@@ -371,10 +371,10 @@ def test_a_peer_that_was_started_anew_is_not_taken_for_the_old_one() -> None:
             connection.channel.abort()
         # until bee notices: before, there would be two of ant
         await until(lambda: bee_line._links["ant"].connection is None)
-        with pytest.raises(PeerLost, match="ant was started anew; what its process before had under way"):
+        with pytest.raises(PeerLost, match="ant was started again; what its process before had under way"):
             async with party(wire("ant", where)):
                 pass
-        with pytest.raises(PeerLost, match="ant was started anew; what its process before had under way"):
+        with pytest.raises(PeerLost, match="ant was started again; what its process before had under way"):
             await bee.gather(Piece, 0)
         await bee.close()
         await first._engine.close()

@@ -96,7 +96,7 @@ def test_a_run_whose_key_is_lost_does_not_draw_another(tmp_path: Path, damage: s
     cut(order, 3)
     (key,) = tmp_path.rglob("noise.note")
     key.write_bytes(key.read_bytes()[:-1]) if damage == "torn" else key.unlink()
-    with pytest.raises(CheckpointError, match="start anew"):
+    with pytest.raises(CheckpointError, match="start again"):
         launch(going_on(order))
 
 

@@ -3,7 +3,7 @@
 Every message of a sum is a linear form in the parties' values v and their masks, so what a coalition
 learns is linear algebra: pool the forms its members receive, drop the unknowns they made themselves, and
 keep the combinations in which every mask cancels. An ideal sum would give its members their own values
-and, where the root is among them, the total. Whatever is left over is the leak. This is exact (integers,
+and, where the root is among them, the total. All that is left over is the leak. This is exact (integers,
 no tolerance) and answers "who must collude?" for the plain, the masked and the papers' tree sum alike.
 
 Gu et al. (FDSKL, Definition 2) ask for two "totally different" trees instead: no subtree with more than

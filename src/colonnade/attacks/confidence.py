@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import atanh, sqrt, tanh
 from typing import NamedTuple
 
-NORMAL = 1.959963984540054  # 95% of a normal distribution lie within so many deviations
+NORMAL = 1.959963984540054  # 95% of a normal distribution lie within this many deviations
 
 
 class Interval(NamedTuple):

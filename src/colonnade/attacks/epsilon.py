@@ -21,7 +21,7 @@ def epsilon_at_least(
     delta: float = 1e-5,
     confidence: float = 0.95,
 ) -> float:
-    """Return the lower bound on epsilon with this confidence, from so many trials with each of two data sets.
+    """Return the lower bound on epsilon with this confidence, from trials with each of two data sets.
 
     `hits` are trials with the second data set in which the attacker said "the second", `false_alarms` those
     with the first. There are `trials` of the second, and as many of the first unless `controls` says so.

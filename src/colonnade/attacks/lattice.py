@@ -3,7 +3,7 @@
 In a blind run scores are whole numbers: columns and weights in fixed point, and their products exact. What a
 few measurements tell of some rows spans a space; the whole-numbered vectors in it are a lattice, and the
 columns are among its shortest vectors, since fixed-point columns are small numbers. Lattice reduction
-(Lenstra, Lenstra, Lovasz 1982) finds them, whatever their distribution; a column need not be discrete. If
+(Lenstra, Lenstra, Lovasz 1982) finds them, for any distribution; a column need not be discrete. If
 owners turn their columns by a secret rotation before they round them, the short vectors are turned columns.
 
 The lattice of a space is the lattice of all that is orthogonal to what is orthogonal to it (Nguyen and Stern

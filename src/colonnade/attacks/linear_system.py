@@ -4,7 +4,7 @@ The owner learns omega'x + b of every row for each of its features, up to whole 
 of its own columns; between two rows the offset b cancels. What is left is a linear system in the others'
 columns, omega_others' (x - x') = known, one equation per feature. Whole turns are no obstacle: the angles
 also tell which rows are alike, between those hardly any angle goes round, and a chain of neighbours reaches
-every row. Whoever knows the directions, and has at least
+every row. A party that knows the directions, and has at least
 as many features as the others have columns, solves it: with the paper's shared seed everybody knows them.
 The masks of the sum do not matter, since only its total is used. With private directions the attacker has
 equations with unknown coefficients, and guessing directions of the right distribution gives nothing.

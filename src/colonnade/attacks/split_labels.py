@@ -6,7 +6,7 @@ the same for all rows: the replies lie along a line, and the side they are on is
 leading singular direction of the replies; the client need not know anything of the server's model. Which end
 is which class, one known label says; `judge_sides` takes the end that suits the attacker best.
 
-Several replies about a row are averaged, which is the best there is to do against noise that is drawn anew
+Several replies about a row are averaged, which is the best there is to do against noise that is drawn again
 for every reply. Sees: the transcript of one client, and the job.
 """
 

@@ -1,4 +1,4 @@
-"""The others' columns from the space that they span, which whoever measures a linear model learns in time.
+"""The others' columns from the space that they span, which those that measure a linear model learn.
 
 A measurement tells the label holder z = X w of all rows. Weights differ from one measurement to the next, so
 after as many measurements as there are columns every column is a combination of what was told: X is known up

@@ -2,7 +2,7 @@
 
 For the logistic loss -theta is the label times the probability of the other one: its sign is the label. For
 several classes theta is negative at the true class alone. For a number theta = z - y, and at the first round
-every score is (nearly) zero. No model, no columns and no guess are needed: whoever takes part reads it off.
+every score is (nearly) zero. No model, no columns and no guess are needed: every party reads it off.
 
 Sees: what one party hears, and the job.
 """

@@ -21,7 +21,7 @@ from colonnade.findings import Finding
 from colonnade.job.plan import Task
 from colonnade.metrics import auc
 
-KNOWN = 10  # one row in so many is one whose label the attacker knows
+KNOWN = 10  # of one row in this many the attacker knows the label
 LEAST = 40  # rows below which nothing is said
 ALIKE = 0.9  # the correlation from which a column counts as found
 

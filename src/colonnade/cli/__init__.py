@@ -1,6 +1,6 @@
 """The command line: `colonnade COMMAND`.
 
-Whatever goes wrong ends in one line on standard error and a number: 2 when the input has to change, 1 for
+An error ends in one line on standard error and a number: 2 when the input has to change, 1 for
 anything else, 130 when the user stopped it. Commands import what they need when they run, so that help
 and mistakes answer at once.
 """
@@ -62,7 +62,7 @@ class Colonnade(click.Group):
         except (KeyboardInterrupt, click.Abort):
             _say("stopped; no result was written")
             return INTERRUPTED
-        except BrokenPipeError:  # whoever reads our output has read enough
+        except BrokenPipeError:  # the reader of our output has read enough
             sys.stdout = None
             return 0
         except Exception as error:

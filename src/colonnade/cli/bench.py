@@ -43,11 +43,11 @@ BENCHES = {
 @click.option("--resume", is_flag=True, help="With --jobs: leave out pieces that ended in an earlier run.")
 @click.option("--seconds", type=float, help="A limit for every run, which then has fewer epochs (czofo).")
 @click.option("--minutes", type=click.FloatRange(0.1), help="How long it goes on (soak).")
-@click.option("--rows", type=click.IntRange(1), help="So many rows (large).")
-@click.option("--columns", type=click.IntRange(1), help="So many columns (large).")
-@click.option("--seeds", type=click.IntRange(1), help="So many seeds (faults; czofo's slow clients).")
+@click.option("--rows", type=click.IntRange(1), help="Number of rows (large).")
+@click.option("--columns", type=click.IntRange(1), help="Number of columns (large).")
+@click.option("--seeds", type=click.IntRange(1), help="Number of seeds (faults; czofo's slow clients).")
 @click.option("--epochs", type=click.IntRange(1), help="Epochs of a run (czofo's slow clients).")
-@click.option("--kill", type=click.IntRange(1), help="So many kills of every conversation (faults).")
+@click.option("--kill", type=click.IntRange(1), help="Number of kills of every conversation (faults).")
 @JSON
 def bench(
     name: str, quick: bool, out: Path | None, jobs: int | None, resume: bool, as_json: bool, **options: Any

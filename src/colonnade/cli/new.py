@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     help="The column by which rows of several files belong together; where they call it differently once for "
     "each FILE, in their order. Not needed where only one can be meant.",
 )
-@click.option("--parties", type=click.IntRange(min=1), help="One FILE: split its columns over so many.")
+@click.option("--parties", type=click.IntRange(min=1), help="One FILE: split its columns over this many.")
 @click.option("--blind", is_flag=True, help="Nobody but its holder learns the label; three parties or more.")
 @click.option(
     "--out",
@@ -246,7 +246,7 @@ def _job(
         lines += [_key(f"active = {value_text([active])}", "who holds the label")]
     else:
         lines += [f"train = {beside(surveys[0].path)}"]
-        lines += [_key(f"parties = {parties}", "split the columns over so many, at random")]
+        lines += [_key(f"parties = {parties}", "split the columns over this many, at random")]
     lines += [_key(f"label = {text(label)}", "the column to predict")] if label is not None else []
     if len(set(joining.columns)) == 1:
         lines += [_key(f"id = {text(joining.columns[0])}", "rows with the same belong together")]

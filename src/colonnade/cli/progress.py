@@ -32,7 +32,7 @@ class Reporter:
 
 @contextmanager
 def progress(epochs: int, *, quiet: bool = False) -> Iterator[Reporter]:
-    """The reporter of a run of so many epochs. `quiet` drops the lines, never the bar."""
+    """The reporter of a run of `epochs` epochs. `quiet` drops the lines, never the bar."""
     console = Console(stderr=True)
     if console.is_terminal:
         with _bar(console) as bar:

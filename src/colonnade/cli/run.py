@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 @click.option("--mlflow", "uri", metavar="URI", help="Also log the run to this MLflow server or database.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
 @click.option("--no-pooled", is_flag=True, help="Do not fit the same model on pooled columns.")
-@click.option("--world", type=click.Choice(get_args(World)), help="Run in this world, whatever the job says.")
-@click.option("--seed", type=click.IntRange(min=0), help="Use this seed, whatever the job says.")
+@click.option("--world", type=click.Choice(get_args(World)), help="Run in this world, in place of the job's.")
+@click.option("--seed", type=click.IntRange(min=0), help="Use this seed, in place of the job's.")
 @click.pass_context
 def run(
     ctx: click.Context,

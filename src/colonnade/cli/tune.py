@@ -28,12 +28,14 @@ SHOWN = 5  # settings in the table at the end
 @click.option(
     "--out", "-o", type=click.Path(path_type=Path), help="Where results go. [default: runs/JOB-tuned]"
 )
-@click.option("--trials", type=click.IntRange(min=1), help="Try so many settings, whatever the job says.")
-@click.option("--folds", type=click.IntRange(min=2), help="Hold training rows back in so many parts.")
+@click.option(
+    "--trials", type=click.IntRange(min=1), help="How many settings to try, in place of what the job says."
+)
+@click.option("--folds", type=click.IntRange(min=2), help="In how many parts training rows are held back.")
 @click.option("--metric", type=click.Choice(get_args(MetricName)), help="What is measured on these rows.")
 @click.option("--no-pooled", is_flag=True, help="Do not fit the chosen model on pooled columns.")
-@click.option("--world", type=click.Choice(get_args(World)), help="Run in this world, whatever the job says.")
-@click.option("--seed", type=click.IntRange(min=0), help="Use this seed, whatever the job says.")
+@click.option("--world", type=click.Choice(get_args(World)), help="Run in this world, in place of the job's.")
+@click.option("--seed", type=click.IntRange(min=0), help="Use this seed, in place of the job's.")
 @click.option("--json", "as_json", is_flag=True, help="Print the search and the result as JSON only.")
 @click.pass_context
 def tune(

@@ -66,7 +66,7 @@ class Plain:
 
 
 def bytes_due(packed: Numbers, size: int, what: str) -> None:
-    """Raise MalformedMessage unless there are exactly so many bytes; `what` names them in the text."""
+    """Raise MalformedMessage unless there are exactly this many bytes; `what` names them in the text."""
     if packed.dtype != np.uint8 or packed.shape != (size,):
         raise MalformedMessage(
             f"{what} as an array of shape {packed.shape} and type {packed.dtype}; due are {size} bytes"

@@ -177,7 +177,7 @@ class Context(Generic[C]):
         return np.random.default_rng([self.plan.seed, self.net.parties.index(self.me), purpose])
 
     async def charge(self, values: float) -> None:
-        """Let the time of one call pass, which touches so many numbers of this party's columns."""
+        """Let the time of one call pass, which touches this many numbers of this party's columns."""
         await charge(self.net.clock, self.plan.network, values)
 
     def evaluation(self) -> Evaluation:

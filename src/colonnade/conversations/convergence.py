@@ -1,4 +1,4 @@
-"""When a run is over, and how it ended: the loss stopped falling, still falls, or went astray.
+"""When a run is over, and how it ended: the loss stopped falling, still falls, or diverged.
 
 The evaluator decides, from the losses that it measures. A run whose steps keep their size ends by itself:
 once the loss falls by no more than `tolerance` of itself an epoch, several times in a row. A run whose steps
@@ -39,7 +39,7 @@ class Settling:
     calm: int = 0
 
     def settled(self, loss: float, epoch: float) -> bool:
-        """Take in the loss after so many epochs; returns whether it fell too little, often enough in a row.
+        """Take in the loss after this many epochs; returns whether it fell too little, often enough in a row.
 
         >>> seen = Settling(tolerance=0.01, start=1.0, patience=2)
         >>> [seen.settled(loss, epoch) for epoch, loss in enumerate([0.8, 0.799, 0.7, 0.7, 0.699], 1)]
@@ -78,7 +78,7 @@ class Ending:
     start: float
     strict: bool = True  # False: noise on the replies may end anywhere, and that is no error
     converged: bool | None = None
-    stopped: bool = False  # whoever watches has seen enough
+    stopped: bool = False  # a callback has seen enough
 
     def __post_init__(self) -> None:
         self.settling = Settling(self.pace.tolerance, self.start)

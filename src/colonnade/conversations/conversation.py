@@ -90,9 +90,9 @@ class Conversation(Generic[C]):
     What a plan says of it:
     - `settings` is the type of its own settings, and `choose` makes them from a job;
     - `losses` are its losses for each kind of label, where the job names none;
-    - `usual_batch` is the batch for so many rows, where the job names none;
+    - `usual_batch` is the batch for a number of rows, where the job names none;
     - `fades` says whether steps fall to nothing over all epochs, so that a run makes them all;
-    - `ahead` is how many batches are in flight, for so many label holders;
+    - `ahead` is how many batches are in flight, for a number of label holders;
     - `intercept` is whether one party gets a column of ones, where the job does not say;
     - `space` are the settings that a search tries, where the job does not say.
 

@@ -55,7 +55,7 @@ _SETTLED_S = 0.01  # of virtual time, and some latencies: until all that was sen
 class Gates:
     """One party's checkpoints in one run; without `records` there are none.
 
-    `every` so many epochs there is a gate, or as often as is worth it.
+    `every`: after this many epochs there is a gate, or as often as is worth it.
     """
 
     net: Endpoint
@@ -139,12 +139,12 @@ class Gates:
         if self.noted(_FLOATS) is not None:
             raise CheckpointError(
                 "this run began with Colonnade 0.2, whose noise was another, and to go on would tell labels "
-                "twice; end it with that version, or start anew without --resume"
+                "twice; end it with that version, or start again without --resume"
             )
         found = self.noted(_OWN)
         if found is None:
             if self.position:
-                raise CheckpointError("the secret of this run is lost; start anew without --resume")
+                raise CheckpointError("the secret of this run is lost; start again without --resume")
             found = secrets.token_bytes(32)
             self.note(_OWN, found)
         return found
@@ -173,7 +173,7 @@ class Gates:
         if self.net.me == self.evaluator:
             following, store = self._pace.decide(position, self.unit, clock.now())
             words = [following, float(store and not ending)]
-        # of virtual time all parties have one, whatever their clocks say; of real time nobody is told
+        # of virtual time all parties have one, independent of their clocks; of real time nobody is told
         words += [self._stored, asyncio.get_running_loop().time() if clock.virtual else 0.0]
         tag = tag_of(Topic.GATE, position)
         await self.net.broadcast(Announce(tag, np.array(words)))
@@ -200,7 +200,7 @@ class Gates:
     async def settle(self) -> None:
         """Wait until what is being written is on disk."""
         if self._writing is not None:
-            await asyncio.wait([self._writing])  # whoever waits may be cancelled; what is written is not
+            await asyncio.wait([self._writing])  # the task that waits may be cancelled, the writing not
             written, self._writing = self._writing, None
             written.result()
 

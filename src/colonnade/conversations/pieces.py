@@ -1,9 +1,9 @@
 """Values of all rows travel in pieces: each far below the largest message, and few in memory at a time.
 
 A sum over all rows is cut into sums of at most `PIECE` values, each under a tag of its own: masks are made
-for one tag and used once. Whoever sums takes one piece after another; whoever gives stays at most `UNDER_WAY`
-pieces ahead of what was taken, so that neither side ever holds more, however many rows there are. What fits
-into one piece travels as it would without any of this: one message, and no word in between.
+for one tag and used once. The party that sums takes one piece after another; those that give stay at most
+`UNDER_WAY` pieces ahead of what was taken, so that neither side ever holds more, however many rows there are.
+What fits into one piece travels as it would without any of this: one message, and no word in between.
 """
 
 from __future__ import annotations

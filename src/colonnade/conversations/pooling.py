@@ -1,6 +1,6 @@
 """All parties' columns in one place, and the linear model trained there: what a run is compared with.
 
-No party takes part in this. It is made by whoever launches the run, and `compare = false` switches it off.
+No party takes part in this. It is made where the run is launched, and `compare = false` switches it off.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Workplace(Protocol):
 
 
 class Here:
-    """On the spot: whatever else this process has to do waits."""
+    """On the spot: all else that this process has to do waits."""
 
     async def do(self, work: Callable[[], T]) -> T:
         return work()
@@ -115,7 +115,7 @@ class SummedPart:
 class Session:
     """One party's side of a session of joint scores, until the asker ends it.
 
-    Requests are answered one at a time, so many rows belong in one request, at most `CHUNK`.
+    Requests are answered one at a time, therefore many rows belong in one request, at most `CHUNK`.
     """
 
     net: Network

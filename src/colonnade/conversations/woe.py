@@ -1,7 +1,7 @@
 """The woe conversation: weight of evidence of columns whose label another party holds.
 
 1. The label holder seals every training row's label (`secure.elgamal`) and sends all of them to every party.
-2. A party adds up the sealed labels of the rows of each of its bins, seals the sums anew, and returns them
+2. A party adds up the sealed labels of the rows of each of its bins, seals the sums again, and returns them
    with the number of rows of every bin.
 3. The label holder reads the sums: bads per bin. It joins bins (`data.woe`) and tells the party which were
    joined, the WOE of what is left, and the IV of each column.
@@ -13,7 +13,7 @@ fewer than `cases` goods or bads, so that no bin tells the label of its rows. No
 
 That is for parties that follow the protocol. A label holder that seals something else than its labels, say a
 one for a single row, reads the bin of that row from the answer; a party that sends other bins learns their
-WOE, of as many rows as `cases` demands. Whatever is malformed is refused.
+WOE, of as many rows as `cases` demands. Anything malformed is refused.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _answer(counts: Sequence[Counts], terms: Woe) -> Evidence:
 
 
 def _check_bins(me: str, own: Binned, terms: Woe) -> None:
-    """Refuse to show counts of too few rows, whoever made the bins."""
+    """Refuse to show counts of too few rows, in bins of any party."""
     fewest = min(own.rows, default=terms.least)
     if own.codes and fewest < min(terms.least, len(own.codes[0])):
         raise DataError(f"{me}: a bin has {fewest} rows, woe.least asks for {terms.least}")

@@ -1,6 +1,6 @@
 """Every place at which scores can be cut into two, and what is right and wrong on either side.
 
-Equal scores are one threshold: whoever is accepted at a score accepts every row with that score.
+Equal scores are one threshold: all rows of one score are accepted together.
 """
 
 from __future__ import annotations

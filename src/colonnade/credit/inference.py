@@ -1,7 +1,7 @@
 """How sure a coefficient is, and whether columns repeat each other: p-values and variance inflation.
 
 Both need products of every two columns, X'DX, of all parties. They are computed where all columns lie
-together (a run on one machine): a secure sum of these products would show whoever reads it how columns of
+together (a run on one machine): a secure sum of these products would show its reader how columns of
 different parties go together, which training never shows. Between companies they are not computed.
 
 Wald's test: the estimate w of a fit with penalty l2 / 2 ||w||^2 has the covariance H^-1 X'DX H^-1 with H =

@@ -101,7 +101,7 @@ class Policy(Rule, frozen=True):
 
 
 class Limits(Section, frozen=True):
-    """The most that peers can make this party do, whatever a job says; of all peers but where it says more.
+    """The most that peers can make this party do, by any job; of all peers but where it says more.
 
     A job over one of them is refused before any data is read, a peer over one is stopped, both by its name.
     """

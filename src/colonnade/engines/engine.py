@@ -11,7 +11,7 @@ here.
     mpi         ranks that MPI spawns, each with its shards (`mpi`, extra `mpi`)
     ray         actors of a Ray cluster, each with its shards (`ray`, extra `ray`)
 
-Sparse columns are computed inline whatever the engine: their work is small beside handing it out.
+Sparse columns are computed inline with any engine: their work is small beside handing it out.
 """
 
 from __future__ import annotations

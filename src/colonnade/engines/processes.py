@@ -31,7 +31,7 @@ TRIES = 3  # workers that may die on one task before it is given up
 
 
 class Processes:
-    """The engine of so many worker processes; they start with the first work there is for them."""
+    """The engine of some worker processes; they start with the first work there is for them."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers

@@ -1,4 +1,4 @@
-"""Arrays that the processes of one machine share: files in memory, each mapped by whoever uses it.
+"""Arrays that the processes of one machine share: files in memory, each mapped by the processes that use it.
 
 They lie in /dev/shm as far as there is room, else where temporary files lie: a file that is mapped is memory
 either way. Columns that lie in a file already are shared as they are.
@@ -52,7 +52,7 @@ class SharedArrays:
         """Return a new array to be filled."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         folder = self._disk
-        # half of what is free: whoever writes where there is no room is ended by the system
+        # half of what is free: the system ends a process that writes where no room is
         if self._memory is not None and 2 * size < shutil.disk_usage(self._memory).free:
             folder = self._memory
         place = Place(str(folder / str(next(self._numbers))), shape, np.dtype(dtype).str)

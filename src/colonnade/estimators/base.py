@@ -200,7 +200,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _job(self, parties: Parties, models: Chosen, seed: int) -> Job:
         """Return these parameters as a job; what is wrong with them is refused as in a job file."""
-        # a module that was made for so many columns must not get one more
+        # a module is made for a number of columns, and must not get one more
         intercept = False if models.own and self.intercept is None else self.intercept
         given = {
             "algorithm": self.algorithm,

@@ -50,7 +50,7 @@ PARAMETERS = """
     missing : {"auto", "error", "zero", "mean"}, default="auto"
         What a gap becomes. "auto": the mean, and a column that says where, or a category of its own.
     categorical : list of str, default=None
-        Columns that are categories though they look like numbers. Text is by itself, unless it has so many
+        Columns that are categories though they look like numbers. Text is by itself, unless it has too many
         different values that it must be an id; so is what a data frame calls categorical.
     rare : int or "auto", default="auto"
         Categories of fewer rows become one, which also takes unknown values. "auto": those of a single row,
@@ -66,7 +66,7 @@ PARAMETERS = """
     model : dict, torch module, `Function`, function, or dict of party to these, default=None
         What every party trains in a cascade (`split`, `vafl`, `asyrevel-gau`, ...): a description as in
         [model] of a job, `{"kind": "mlp", "hidden": [64]}`; a torch module; a `colonnade.Function`, which is
-        a black box; or a function of (columns, outputs) that makes one. Weights start anew in every fit.
+        a black box; or a function of (columns, outputs) that makes one. Every fit starts from new weights.
     server : str, dict, torch module or function, default=None
         The model on top of all parties' outputs; None: their sum.
     world : {"local", "simulated", "network"}, default="local"

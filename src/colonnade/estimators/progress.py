@@ -20,7 +20,7 @@ class Telling:
     stopped: bool = False
 
     def __call__(self, moment: Moment) -> bool:
-        for listener in self.listeners:  # all are told, whoever says that it is enough
+        for listener in self.listeners:  # all are told, also if one says that it is enough
             self.stopped |= listener(moment) is True
         return self.stopped
 

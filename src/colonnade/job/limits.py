@@ -1,4 +1,4 @@
-"""What no job may say, whatever its algorithm: one check for every section of a job.
+"""What no job may say, with any algorithm: one check for every section of a job.
 
 What an algorithm can be combined with is checked later, in `run.rules` and in the conversation's own record.
 """
@@ -38,7 +38,7 @@ MOST_BINS = 10_000  # of a column, before any are joined
 
 
 def check(job: Job, where: str) -> None:
-    """Refuse numbers out of range and keys that do not go together, whatever the algorithm."""
+    """Refuse numbers out of range and keys that do not go together, for any algorithm."""
 
     def refuse(text: str) -> NoReturn:
         raise JobError(f"{where}: {text}")

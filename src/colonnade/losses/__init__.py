@@ -4,7 +4,7 @@ Pure functions on arrays. Every second derivative but Poisson's is a function of
 sees only theta can still compute products with the Hessian. Who wants Poisson's must know the label as well.
 
 Rows may have weights. They stand beside the labels, `y` then has two columns (`with_weights`), and `Weighted`
-is any loss for such labels: whatever computes with a loss needs to know nothing of weights.
+is any loss for such labels: all that computes with a loss needs to know nothing of weights.
 """
 
 from __future__ import annotations

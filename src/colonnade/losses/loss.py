@@ -1,6 +1,6 @@
 """What every loss can do, and what it answers to questions about itself.
 
-Nobody outside this package asks a loss for its name: whatever differs from loss to loss is a property here.
+Nobody outside this package asks a loss for its name: all that differs from loss to loss is a property here.
 `UsualLoss` has the answers that most losses give. A loss that forgets one of the others is no `Loss`.
 """
 
@@ -75,7 +75,7 @@ class Loss(Protocol):
 
     @property
     def smoothness(self) -> float:
-        """A bound on the second derivative, whatever z and y are; infinite where there is none."""
+        """A bound on the second derivative for any z and y; infinite where there is none."""
         ...
 
     @property

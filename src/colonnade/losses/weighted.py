@@ -37,7 +37,7 @@ def weights_of(y: Floats) -> Floats | None:
 class Weighted:
     """A loss of labels with weights beside them (`with_weights`): every row's loss times its weight.
 
-    `spread` is the root mean square of the weights, whose mean is 1: so many times as curved as a usual row
+    `spread` is the root mean square of the weights, whose mean is 1: that many times as curved as a usual row
     the rows are that matter most.
     """
 

@@ -65,7 +65,8 @@ class Score(Message, frozen=True, tag=57):
 
 
 class Pending(Message, frozen=True, tag=58):
-    """Says that an operator is asked about a proposed run, who has so many seconds; none: data is still read.
+    """Says that an operator is asked about a proposed run, who has this many seconds; none: data is still
+    read.
 
     The party that is asked tells the proposer, and the proposer those who have accepted already.
     """
@@ -96,7 +97,7 @@ class HaveShare(Message, frozen=True, tag=60):
 class CutOff(Message, frozen=True, tag=65):
     """Beside the runs: a run was cut off at the sender, in the session that is named.
 
-    With session 0 the sender asks what became of the run: it was started anew.
+    With session 0 the sender asks what became of the run: it was started again.
     """
 
     queued: ClassVar[bool] = True
@@ -125,7 +126,7 @@ class Rejoined(Message, frozen=True, tag=67):
 
 
 class GoOn(Message, frozen=True, tag=68):
-    """Beside the runs, from the proposer: all listen; common rows are those of before, or found anew."""
+    """Beside the runs, from the proposer: all listen; common rows are those of before, or found again."""
 
     queued: ClassVar[bool] = True
     run: int

@@ -22,7 +22,7 @@ class Bins(Message, frozen=True, tag=70):
 class Gradients(Message, frozen=True, tag=71):
     """What a tree learns from: first and second derivatives of its rows, or nothing for who sits it out.
 
-    `kept` ends the run: so many of the receiver's splits are in the trees that are kept.
+    `kept` ends the run: this many of the receiver's splits are in the trees that are kept.
     """
 
     tag: int

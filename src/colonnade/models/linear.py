@@ -4,9 +4,9 @@ Training reads rows in the order of a shuffle, so a block is shuffled once per e
 contiguous range of it. Nothing is gathered or copied per batch: a dense range is a view, and a sparse
 range (`sparse`) is a slice over the same data. All kernels release the interpreter lock.
 
-Dense rows are taken `SHARD` at a time, and gradients of shards are added in their order: whoever computes
-which shard, one worker or many, the sum is the same to the last bit. Columns may be single precision and lie
-in a file; a shard is made double when it is used, and arithmetic is double throughout.
+Dense rows are taken `SHARD` at a time, and gradients of shards are added in their order: no matter which
+process computes which shard, one worker or many, the sum is the same to the last bit. Columns may be single
+precision and lie in a file; a shard is made double when it is used, and arithmetic is double throughout.
 """
 
 from __future__ import annotations

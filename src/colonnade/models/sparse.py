@@ -24,7 +24,7 @@ else:
     COMPILED = True
 
 ROOM = 4
-"""Numbers for which there is room at the end of an array: so many are moved at once, needed or not."""
+"""Numbers for which there is room at the end of an array: that many are moved at once, needed or not."""
 
 Pointers = NDArray[np.int64]
 RowNumbers = NDArray[np.int32]

@@ -23,7 +23,7 @@ Heard = Callable[[float, float], None]
 
 
 def burn(seconds: float) -> None:
-    """Compute for so many seconds of this thread's processor time."""
+    """Compute for this many seconds of this thread's processor time."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass
@@ -57,7 +57,7 @@ def loop_at(speed: float) -> asyncio.AbstractEventLoop:
 class RealClock:
     """The wall clock, less the time spent on measurement.
 
-    `extra` stands for larger columns than there are: every piece of work is so many seconds longer.
+    `extra` stands for larger columns than there are: every piece of work is this many seconds longer.
     """
 
     virtual = False
@@ -132,7 +132,7 @@ class VirtualClock:
     """One party's processor in the simulated world, `speed` times as fast as the reference.
 
     Work queues, so a slow party falls behind just as a slow machine would. With `piece` it is cut into pieces
-    of so many seconds, and messages that come during one are handled after it. Nothing here depends on how
+    of this many seconds, and messages that come during one are handled after it. Nothing here depends on how
     fast the simulation itself runs.
     """
 

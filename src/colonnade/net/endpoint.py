@@ -229,7 +229,7 @@ class Endpoint:
             self._waits.release("bye", sender)
 
     def _relayed(self, sender: str, message: Message) -> None:
-        """Pass a message on to those behind this party, at once and whatever it is doing, then keep it."""
+        """Pass a message on to those behind this party, at once, in the middle of any work, then keep it."""
         if not self._tree:  # or anybody could speak in another's name
             raise MalformedMessage(f"{sender} passed a message on in a run where everybody speaks for itself")
         letter, inner = relay.opened(cast(Relay, message), self.me, self.parties)

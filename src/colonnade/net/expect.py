@@ -1,7 +1,7 @@
 """What a message must be: declared where it is received, and checked before anybody acts on it.
 
 A peer that is authenticated can still send anything at any time. The net already keeps apart who sent what
-under which kind and tag; what remains is the content. Whoever receives a message says what each of its fields
+under which kind and tag; what remains is the content. The receiver of a message says what each of its fields
 must be,
 
     told = await net.recv(Announce, root, tag, values=floats(3, low=0))

@@ -1,6 +1,6 @@
 """The local world: all parties in one process, real clock, no network at all.
 
-Whoever receives a message gets a copy that nobody can change, so parties share no memory, and its bytes are
+The receiver of a message gets a copy that nobody can change, so parties share no memory, and its bytes are
 counted as if it was sent (`handover`). Between two parties of one process nothing more is needed, and the
 message is handed over by a function call. Where somebody listens on the way
 (`net.tapped`), or puts a wire of its own around this one, it is a frame that is handed over.

@@ -1,8 +1,8 @@
 """Messages that have arrived and that nobody has asked for yet.
 
 A message waits under its kind and tag, one from each sender, or in the queue of its kind where the kind is
-read as a stream; a few kinds are not kept but handled at once. Whoever asks for a message that is not there
-waits for it (`waiting.py`).
+read as a stream; a few kinds are not kept but handled at once. A task that asks for a message that is not
+there waits for it (`waiting.py`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Mailbox:
         self._waiting = 0  # their sum
 
     def put(self, sender: str, message: Message, size: int = 0) -> None:
-        """Store a message that came as `size` bytes and wake whoever waits for it, or handle it."""
+        """Store a message that came as `size` bytes and wake the task that waits for it, or handle it."""
         waits = self._waits
         waits.heard[sender] = waits.now()
         kind = type(message)

@@ -16,7 +16,7 @@ from colonnade.messages import TOPIC_SHIFT, Message, Topic
 
 Key = tuple[type[Message], int, str]
 Weighed = tuple[type[Message], int, int]
-"""What a meter needs to know of a message, whoever it is for: its kind, its topic, and its arrays' bytes."""
+"""What a meter needs to know of a message, to any receiver: its kind, its topic, and its arrays' bytes."""
 
 
 class Meter:

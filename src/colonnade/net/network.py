@@ -94,8 +94,8 @@ class Network(Protocol):
         ...
 
     def computing(self) -> AbstractAsyncContextManager[None]:
-        """Show signs of life while a block lasts that computes beside the event loop: whoever waits for this
-        party goes on waiting, up to some deadlines."""
+        """Show signs of life while a block lasts that computes beside the event loop: a peer that waits for
+        this party goes on waiting, up to some deadlines."""
         ...
 
     async def aside(self, work: Callable[[], T]) -> T:
@@ -164,7 +164,7 @@ class Wire(Protocol):
         ...
 
     def catch_up(self) -> int:
-        """Deliver what has come, where that can be done now; in so many turns of the event loop all is."""
+        """Deliver what has come, where that can be done now; in this many turns of the event loop all is."""
         ...
 
     async def close(self) -> None: ...

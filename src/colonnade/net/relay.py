@@ -1,16 +1,16 @@
 """Broadcast down a tree: what one party has to say goes to a few, and each of them passes it on.
 
 The papers add up numbers along a tree, pair by pair, all pairs at the same time, and send results back "in a
-reverse order" (FDSKL, section 2.3.1): whoever added last is served first. So the sender serves the far half
-of the others through one of them, then the far half of the rest, and so on; everybody who is served does
+reverse order" (FDSKL, section 2.3.1): the party that added last is served first. So the sender serves the far
+half of the others through one of them, then the far half of the rest, and so on; everybody who is served does
 the same with those behind it. Nobody sends more than ceil(log2 q) times, and the last party hears after as
 many hops, where a star makes its root send q - 1 times.
 
-A relayed message says who is still to be served, so no party has to know the tree. What each side learns:
-whoever passes a message on reads it. Only kinds that are marked `relayed` may travel so, and they go to none
-but parties that may read them anyway. The sender's name is what the party before says it is: a party on the
-way could change what it passes on, as it could not where everybody has a line of its own to the sender. So
-a run that does not ask for the tree refuses relayed messages.
+A relayed message says who is still to be served, so no party has to know the tree. What each side learns: a
+party that passes a message on reads it. Only kinds that are marked `relayed` may travel so, and they go to
+none but parties that may read them anyway. The sender's name is what the party before says it is: a party on
+the way could change what it passes on, as it could not where everybody has a line of its own to the sender.
+So a run that does not ask for the tree refuses relayed messages.
 """
 
 from __future__ import annotations

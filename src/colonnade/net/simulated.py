@@ -6,8 +6,8 @@ duplicate, corrupt, delay, partition, crash) come from a seeded generator or a f
 time.
 
 Every party has one network card, which sends and receives at the same time, each at the link's bandwidth and
-one frame after another: what a party sends, to whomever, leaves in the order in which it was sent, and what
-reaches it, from whomever, is taken in in the order in which it began to arrive. Between two cards lies the
+one frame after another: what a party sends, to any other, leaves in the order in which it was sent, and what
+reaches it, from any other, is taken in in the order in which it began to arrive. Between two cards lies the
 latency. So a frame alone on its way takes latency + size / bandwidth; q - 1 frames of the same size to one
 party, or from one, take q - 1 times as long through its card, and the latency once.
 

@@ -1,4 +1,4 @@
-"""A wire around another: whoever listens hears every frame that passes, and nothing else changes."""
+"""A wire around another: a listener hears every frame that passes, and nothing else changes."""
 
 from __future__ import annotations
 

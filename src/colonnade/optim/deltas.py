@@ -79,7 +79,7 @@ class Deltas:
             bases = self._bases(rng, rows, d)
         steps = np.float32(self.mu) * signs
         sides = (steps, -steps) if self.rule(d).two_sided else (steps,)
-        # the first point is where h is, along whatever base
+        # the first point is where h is, along any base
         return Perturbations(
             np.concatenate([bases[:1], *[bases] * len(sides)]), np.concatenate([0 * steps[:1], *sides])
         )

@@ -7,7 +7,7 @@ the mean gradient of what is remembered of every row's theta:
     svrg   the thetas of a snapshot of all rows; c is theta less that (Johnson and Zhang 2013)
     saga   the latest theta of every row; c is theta less that (Defazio et al. 2014)
 
-Whoever steps asks for the coefficients of a batch and for nothing else of an estimator: a block in clear
+A step needs the coefficients of a batch and nothing else of an estimator: a block in clear
 multiplies them with its columns, the label holder of a blind run sends them veiled to the owners of columns.
 One number per row (and class) is all that any of them stores, never a gradient per row.
 """
@@ -146,4 +146,4 @@ class Saga(Estimator):
 
 
 ESTIMATORS: dict[str, type[Estimator]] = {"sgd": Sgd, "svrg": Svrg, "saga": Saga}
-"""By name: the kind of an estimator, made for so many rows and for weights of a shape."""
+"""By name: the kind of an estimator, made for a number of rows and weights of a shape."""

@@ -96,7 +96,7 @@ class LimitedMemory:
     memory: int
     delta: float
     pinned: int = field(default=0, init=False)  # the first pairs, which stay
-    # replaced, never changed: whoever keeps a reference keeps the H of that moment
+    # replaced, never changed: a reference that is kept stays the H of that moment
     inverse: Inverse = field(default_factory=_no_pairs, init=False)
 
     @property

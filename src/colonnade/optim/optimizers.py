@@ -1,6 +1,6 @@
 """How parameters follow a gradient: SGD, or any optimiser of torch by its name.
 
-State in, state out: whoever owns parameters owns the state of their optimiser, so momentum and second
+State in, state out: the owner of parameters owns the state of their optimiser, so momentum and second
 moments never leave a party. The step, its decay included, comes with every call and is torch's `lr`.
 """
 

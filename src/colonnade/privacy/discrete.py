@@ -32,8 +32,8 @@ BITS = 24
 SCALE: int = 2**BITS
 """The deviation of Gaussian, and the scale of Laplace noise, in steps of the grid.
 
-So many steps that rounding to the grid is nothing beside the noise (`privacy.accountant` has the bound), and
-so few that 64 bits hold the exponents of noise up to 180 deviations.
+These are so fine steps that rounding to the grid is nothing beside the noise (`privacy.accountant` has the
+bound), and so few that 64 bits hold the exponents of noise up to 180 deviations.
 """
 NEAR = 2.0**-45  # more than doubles are wrong by, about 2^-52
 

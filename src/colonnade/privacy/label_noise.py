@@ -1,18 +1,18 @@
 """Noise on the labels themselves: everything that is sent later is computed from noisy labels.
 
-A label holder that trains on noisy labels cannot give the true ones away, whatever it sends, to whomever, and
-however often: replies, gradients, the weights of its own model and the moment it stops are functions of the
-noisy labels only. Nothing has to be clipped or counted, and no other party has to be trusted.
+A label holder that trains on noisy labels cannot give the true ones away by anything it sends, to anybody,
+and however often: replies, gradients, the weights of its own model and the moment it stops are functions of
+the noisy labels only. Nothing has to be clipped or counted, and no other party has to be trusted.
 
 `private_table` (mechanism = "labels"), once before training: of k classes the true one is kept with
 probability e^epsilon / (e^epsilon + k - 1), else one of the others takes its place, all equally likely. Any
 label makes any answer at most e^epsilon times as likely as any other label does: pure epsilon, delta 0. The
 most probable class of the noisy label is that of the true one, so predictions need no correction;
 probabilities are drawn to the middle. A number (regression) is clipped to [-clip, clip] and gets Gaussian
-noise, once. How many classes there are is no secret: the job says it (`train.classes`), or whoever deals the
-data writes it there.
+noise, once. How many classes there are is no secret: the job says it (`train.classes`), or the process that
+deals the data writes it there.
 
-`NoisyLabels` (mechanism = "gradient"), anew for every reply: a label becomes a point (one-hot, +-1, or the
+`NoisyLabels` (mechanism = "gradient"), drawn for every reply: a label becomes a point (one-hot, +-1, or the
 clipped number) and gets Gaussian noise. The derivative of the loss is linear in it (`Head.dz`), dL/dz = p - y
 for the softmax, so this *is* Gaussian noise on the gradient of every row; but the server's own step uses the
 same noisy labels, and its weights cannot carry the true ones out. k draws with sqrt(k) times the noise
@@ -44,7 +44,7 @@ from colonnade.privacy.noise import Noise
 from colonnade.state import Declared
 
 Draw = Callable[[Rows, Rows, int], Rows]
-"""So many random numbers for each of these rows, each of which has had so many draws before."""
+"""This many random numbers for each of these rows, which have had these numbers of draws before."""
 
 
 def keep_probability(epsilon: float, classes: int) -> float:

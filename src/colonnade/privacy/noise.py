@@ -3,7 +3,7 @@
 A run that was cut off goes on from a checkpoint and plays some rounds twice. If labels got new noise then,
 they would be told twice. So the noise of labels is a function of a secret key, which their holder draws for a
 run and keeps to itself, and of what it is for: which row, which of its draws, and which place in it. The same
-draw again says nothing new, whatever was asked meanwhile, and costs nothing.
+draw again says nothing new, no matter what was asked meanwhile, and costs nothing.
 
 Keys come from the operating system, and nothing else does: a key, row, draw and place have a stream of random
 words of their own (AES-256), from which `privacy.discrete` draws whole numbers exactly.

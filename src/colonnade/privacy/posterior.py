@@ -1,6 +1,6 @@
 """The posterior mean of a label, given all noisy draws of it: bounded like a label, at no cost of privacy.
 
-`NoisyLabels` draws anew for every reply, and the more replies there are the larger is its noise: with three
+`NoisyLabels` draws again for every reply, and the more replies there are the larger is its noise: with three
 epochs or more a draw is many times larger than a label, and a network that follows it does not settle. But
 all earlier draws together say more than the last one. With S the sum of a row's draws, of noise
 sigma each, and labels that are equally likely before the first draw,

@@ -1,4 +1,4 @@
-"""All that is known of a run, as a report needs it: its result, and whatever else its folder holds.
+"""All that is known of a run, as a report needs it: its result, and all else that its folder holds.
 
 DIR/result.json        the result; everything else may be missing
 DIR/test_scores.csv    labels and scores of the test rows

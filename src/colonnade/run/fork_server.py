@@ -2,12 +2,13 @@
 
     python -m colonnade.run.fork_server LINE
 
-Importing takes a party's process longer than a short training. So one process imports, while whoever launches
-the run still reads files, and a party is a fork of it: a process of its own with its own folder, which holds
-nobody's columns, as the fork server never sees any. It ends when the line to whoever started it closes.
+Importing takes a party's process longer than a short training. So one process imports, while the one that
+launches the run still reads files, and a party is a fork of it: a process of its own with its own folder,
+which holds nobody's columns, as the fork server never sees any. It ends when the line to the process that
+started it closes.
 
-Whoever asks for a party sends its folder and three descriptors: the party's standard input and output, and
-where the fork server writes the party's number and, when it has ended, its exit code.
+A process that asks for a party sends its folder and three descriptors: the party's standard input and output,
+and where the fork server writes the party's number and, when it has ended, its exit code.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class ForkServer:
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, **SINGLE_THREADED},
-                start_new_session=True,  # an interrupt at the terminal is for whoever started it
+                start_new_session=True,  # an interrupt at the terminal is for its parent
             )
 
     def start(self, module: str, folder: Path, log: Path) -> Forked:
@@ -254,7 +255,7 @@ def _become(request: Request, descriptors: list[int]) -> int:
 
 
 def main(line: socket.socket) -> None:
-    """Import, then start whatever party is asked for."""
+    """Import, then start every party that is asked for."""
     import_scipy()
     import scipy.special  # noqa: F401  every holder of labels would import it in the middle of its first round
 

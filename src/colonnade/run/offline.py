@@ -158,7 +158,7 @@ def _column_problems(preparation: Preparation, raw: RawTable, name: str) -> Iter
         yield Problem(raw.name, f"{what}, and training had no gaps", int(gaps.sum()))
     if name in preparation.categories:
         if name in preparation.constant:
-            return  # whatever it holds, it adds nothing
+            return  # it adds nothing, with any values
         strange = (category_codes(column, preparation.categories[name]) < 0) & ~gaps
         if strange.any():
             what = (

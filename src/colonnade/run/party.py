@@ -83,7 +83,7 @@ class Party:
                     cause = await self._explained(cause)
         finally:
             for secure in self._sums:
-                with suppress(ColonnadeError):  # whatever failed there has ended the run already
+                with suppress(ColonnadeError):  # a failure there has ended the run already
                     await secure.close()
             for net in self.nets:
                 await net.close()

@@ -2,7 +2,7 @@
 
 The folder holds the party's plan, its own columns, its key and the certificates of its peers. The process
 joins the others over mutual TLS, trains, and leaves its share (or its error) in the folder. It ends when its
-standard input closes, so that no party outlives whoever started it.
+standard input closes, so that no party outlives the process that started it.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Connect(Protocol):
 async def connected(
     folder: Path, told: Told, network: Net, clock: RealClock, recorder: Recorder | None = None
 ) -> AsyncIterator[tuple[Party, Endpoint]]:
-    """This party with its lines to all others standing; it ends when whoever started it is gone."""
+    """This party with its lines to all others standing; it ends when the process that started it is gone."""
     me, parties = told.party, tuple(told.addresses)
     credentials = Credentials.load(folder / "certificates", me, [party for party in parties if party != me])
     wire = network_wire(me, told.addresses, credentials, network.deadline_s)
@@ -176,7 +176,7 @@ async def _parent_gone(endpoint: Endpoint) -> None:
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
     while await reader.read(4096):
         pass
-    endpoint.fail(Aborted("whoever started this party is gone"))
+    endpoint.fail(Aborted("the process that started this party is gone"))
 
 
 def _peak_memory_mb() -> float | None:

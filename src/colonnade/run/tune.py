@@ -3,7 +3,7 @@
 The job as it is comes first, then other settings: all of them where they are few, else those that Optuna's
 tree of Parzen estimators proposes. Settings that make the same job are trained once. What was measured is
 written to a journal at once, so a search that was stopped goes on where it was; one about another job, space
-or other training rows begins anew.
+or other training rows begins again.
 
 A trial is no look at a table: each of its folds is a whole training among the parties, with all that a
 training gives away. `Tuning` counts them, and adds up epsilon where labels are private.
@@ -146,7 +146,7 @@ class Tuning:
         trial.set_user_attr("job", job.digest())
         values: list[float] = []
         for number, fold in enumerate(self.rows.folds):
-            trial.set_user_attr("begun", number + 1)  # whatever becomes of it, it tells the parties something
+            trial.set_user_attr("begun", number + 1)  # however it ends, it tells the parties something
             try:
                 values.append(value_of(self.rows.measure(job, fold), self.job.tune.metric))
             except (Diverged, FixedPointOverflow) as error:
@@ -199,12 +199,12 @@ def _notes(search: Search, job: Job) -> list[str]:
     done = search.trainings
     found = [
         f"the settings were searched for in {done} trainings on the training rows before that of the model: "
-        "all that one training gives away was given away so many times, under other weights"
+        "all that one training gives away was given away in each of them, under other weights"
     ]
     if len(job.data.party_names) > 1:
         found.append(
-            "whoever sees scores (or outputs) of rows saw them again in every training: each is one more "
-            "equation about the others' columns"
+            "a party that sees scores (or outputs) of rows saw them again in every training: each is one "
+            "more equation about the others' columns"
         )
     if search.epsilon is not None:
         found.append(

@@ -6,7 +6,7 @@ any other. The key holder finds mG and, since its numbers are counts, m itself b
 
 What each side learns: without x a sealed number tells nothing, if the decisional Diffie-Hellman problem is
 hard on secp256k1 (about 128 bits, not against a quantum computer). The key holder, who knows every r, learns
-the sums and nothing of which numbers are in them: an adder seals each sum anew with its own randomness.
+the sums and nothing of which numbers are in them: an adder seals each sum again with its own randomness.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ BABY_STEPS = 4096
 
 @dataclass(frozen=True)
 class SealingKey:
-    """The secret of whoever seals numbers and reads sums. It lives for one conversation."""
+    """The secret of the party that seals numbers and reads sums. It lives for one conversation."""
 
     secret: int
 
@@ -59,7 +59,7 @@ class SealingKey:
 
     @property
     def public(self) -> bytes:
-        """What an adder needs to seal its sums anew."""
+        """What an adder needs to seal its sums again."""
         return base_times(_bytes(self.secret))
 
     def seal(self, numbers: Sequence[int]) -> Sealed:

@@ -132,10 +132,10 @@ def choose_trees(q: int, root: int) -> TreePair:
     """Return the trees and hosts for q parties and a root; every party computes the same ones.
 
     The others stand in a row M0 V1 M1 V2 M2 ... (without M0 where their number is even). Each V adds the
-    masked value of the M behind it, each M the mask of the V behind it: so every party is the first to
-    add its own number in one of the trees, and whoever was sent that number bare in the other needs both
-    its neighbours here. The root's mask goes along T2, so that the two parties on top of the trees
-    cannot form the total between them.
+    masked value of the M behind it, each M the mask of the V behind it: so every party is the first to add
+    its own number in one of the trees, and the party that was sent that number bare in the other needs both
+    its neighbours here. The root's mask goes along T2, so that the two parties on top of the trees cannot
+    form the total between them.
     """
     if q < 2:
         raise SumError(f"a sum over trees needs two parties or more, not {q}")
@@ -161,7 +161,7 @@ def unsafe_reason(q: int) -> str | None:
     """Return the reason why a sum along trees protects nothing with q parties; None if it does protect."""
     if q > 2:
         return None
-    return "with two parties the total itself tells the root the other party's values, whatever the trees"
+    return "with two parties the total itself tells the root the other party's values, along any trees"
 
 
 def tree_is_safe(q: int) -> bool:

@@ -4,7 +4,7 @@ Every pair of parties shares a secret. For every sum the two derive the same ran
 it; one adds them to its piece, the other subtracts them. The root adds all pieces: the masks cancel and
 the exact fixed-point total remains. One message per party and sum.
 
-What each side learns: the root learns the total. Whoever sees some of the pieces sees uniformly random
+What each side learns: the root learns the total. A party that sees some of the pieces sees uniformly random
 numbers, as long as two parties outside its coalition are honest; where only neighbours share masks, as
 long as these connect all parties outside it (`secure.neighbours`). With two parties in all, the total
 itself gives the other's piece away: masking protects nothing there.

@@ -26,7 +26,7 @@ from colonnade.messages import Coin, CoinShown
 from colonnade.net.network import Network
 
 CHANCE_BITS = 40  # a leak less likely than 2^-40 is none
-COLLUDING = 3  # one in so many parties colludes, where a job leaves the number of neighbours open
+COLLUDING = 3  # one in this many parties colludes, where a job leaves the number of neighbours open
 
 _BYTES = 32
 

@@ -1,7 +1,7 @@
 """A function of ids that only its key holder can compute, for others without seeing their ids.
 
 F(x) = hash(K, x, k H(x)), with H a hash to the curve (the Diffie-Hellman OPRF, "2HashDH" of Jarecki,
-Kiayias and Krawczyk 2014). Whoever wants F(x) sends H(x) + bG with a new random b for every id (the
+Kiayias and Krawczyk 2014). A party that wants F(x) sends H(x) + bG with a new random b for every id (the
 blinding that Jarecki, Krawczyk and Xu 2021 call multiplicative), gets k H(x) + bK back, and takes bK off, K
 = kG being the key holder's public key. G and K are fixed, so both steps are additions from tables
 (`curve.Comb`).
@@ -64,7 +64,7 @@ def unblind(ids: Digests, answers: Points, blinding: Digits, width: int, public:
 
 
 def forget_keys() -> None:
-    """Drop the tables of peers' keys, which live for one alignment; who still needs one makes it anew."""
+    """Drop the tables of peers' keys, which live for one alignment; who still needs one makes it again."""
     _unblinding_comb.cache_clear()
 
 

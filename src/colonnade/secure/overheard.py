@@ -1,4 +1,4 @@
-"""A secure sum around another: whoever listens hears the totals that its party gets; nothing else changes."""
+"""A secure sum around another: a listener hears the totals that its party gets; nothing else changes."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The roles are those of one block: the asker A knows a vector, the owner P the columns X (n rows), the dealer T
 neither. Once, P sends A the veiled columns E = X - M, where M are words that P and T share; T makes rows of M
-anew whenever it needs them. A vector of one word for every column is *shared* if P and A hold words that add
+again whenever it needs them. A vector of one word for every column is *shared* if P and A hold words that add
 up to it. A may ask several owners at once: what they veiled lies side by side. Everything is exact in the
 ring of integers modulo 2^64.
 
@@ -45,7 +45,7 @@ LINE = 64  # bytes of memory that a processor reads at once
 
 @dataclass(frozen=True)
 class Lot:
-    """Batches of rows of one table, with so many vectors that are scored and so many that are added to."""
+    """Batches of rows of one table, with the numbers of vectors that are scored and that are added to."""
 
     tag: int
     table: str
@@ -170,7 +170,7 @@ class OwnerLot:
 class Dealer:
     """T of one block: it makes words, and sees none of anybody's.
 
-    Rows of M are made anew for every batch: to keep them and to gather them takes as long, and memory.
+    Rows of M are made again for every batch: to keep them and to gather them takes as long, and memory.
     """
 
     def __init__(self, streams: PairStreams, roles: Roles, width: int) -> None:

@@ -62,7 +62,7 @@ class SecureSum(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give up whatever is still under way."""
+        """Give up all that is still under way."""
         ...
 
 

@@ -6,8 +6,8 @@ So two purposes never share a word, also where two parties serve each other.
 
 A word is found by (tag, position): the AES-256 key stream in counter mode, whose counter block is the tag and
 the position. Words may be made in any order and need no memory. What hides a value is used once: `once`
-remembers its tags at whoever calls it, and a second use raises. A value that must be sent again is sent as
-the bytes that were stored, never masked anew. Keys are new in every run and never stored.
+remembers its tags at the party that calls it, and a second use raises. A value that must be sent again is
+sent as the bytes that were stored, never masked again. Keys are new in every run and never stored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from colonnade.errors import SumError
 from colonnade.messages import TOPIC_SHIFT
 from colonnade.secure.protocol import UsedTags
 
-TAGS, PAGE = 48, 2**14  # masks that are made in one go: so many tags, and words, at the most
+TAGS, PAGE = 48, 2**14  # masks that are made in one go: this many tags, and words, at the most
 SLACK = 8  # words by which a neighbour may be longer
 KEPT = 256  # masks that are kept
 _BLOCK = 16  # bytes that one counter block becomes: two words

@@ -9,7 +9,7 @@ The default, `MaskedSum`, stands against every coalition, with half the messages
 
 A "random real number" is here a 64-bit fixed-point number with 37 fractional bits, uniform on [-B, B) with
 B = 2^25/q: nothing wraps around, additions are exact, and the only error is that each party rounds its
-values to the step, q*2^-38 in the total, whatever the masks. (In float64 the same masks would cost
+values to the step, q*2^-38 in the total, with any masks. (In float64 the same masks would cost
 q*B*2^-53 in every addition, and digits of a value finer than its mask would pass in clear.) What finite
 masks cannot do is hide perfectly: who sees one masked value tells v from v' with advantage |v - v'|/2B,
 and who sees t masked copies of the same value knows it to about B/sqrt(3t). Words of the

@@ -24,7 +24,7 @@ RHO, SHIFTED = "rho", "shifted"  # the purposes of streams
 
 
 class Truncation:
-    """One party's side of divisions by 2^bits, in a ring of so many bits."""
+    """One party's side of divisions by 2^bits, in a ring of `width` bits."""
 
     def __init__(self, streams: PairStreams, roles: Roles, bits: int) -> None:
         self.roles, self.bits, self.me = roles, np.uint64(bits), streams.me

@@ -83,7 +83,7 @@ class Cuts:
 
     @staticmethod
     def of(X: Matrix, most: int, seed: int = 0) -> Cuts:
-        """Cut every column of these rows into at most so many bins, beside that of gaps."""
+        """Cut every column of these rows into at most this many bins, beside that of gaps."""
         n, width = (int(size) for size in X.shape)
         rows = np.arange(n)
         if n > SAMPLE:

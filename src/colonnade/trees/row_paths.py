@@ -65,7 +65,7 @@ class RowPaths:
         return np.uint16 if ways * self.bins.max(initial=0) <= 2**16 else np.int32
 
     def _forget(self) -> None:
-        """Number the ways that are open or asked for anew; all others become one."""
+        """Number the paths that are open or asked for again; all others become one."""
         kept = np.union1d(self.open, self.asked)
         number = np.full(self.count, len(kept))
         number[kept] = np.arange(len(kept))

@@ -9,7 +9,7 @@ Rosulek, Trieu 2017, with a Diffie-Hellman OPRF). The party with the fewest ids 
    for other ids: by blinded points of a curve (`secure.oprf`), or by oblivious transfers (`secure.ot`).
 3. Party i writes a table (`secure.hints`) that holds s_i(y) xor F_i(y) for each of its own ids y.
 4. The leader reads all tables at its own ids: where every party holds x the shares cancel to zero, anywhere
-   else noise remains, whoever and however many lack it. It tells party i the F_i(x) of the common ids.
+   else noise remains, however many lack it. It tells party i the F_i(x) of the common ids.
 
 What each side learns: how many ids every party brings, and the ids common to all; not which other ids a
 party holds, nor which ids some of them share. That is for parties that follow the protocol and do not put
@@ -18,7 +18,7 @@ leader. A party may always lie about its own ids: sizes are shown, and a set tha
 is refused, since one id more or less would tell whether the others hold it.
 
 Ids travel in chunks or lots, which several processors work at (`compute_pool`) while others travel.
-Whatever is as long as the ids is an array of words or bytes, never a list.
+All that is as long as the ids is an array of words or bytes, never a list.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How ids are cut up: chunks of points, lots of transfers, buckets of a table; and the tags of messages.
 
-Whatever is as large as a bucket or a lot has room for more ids than any can get, and noise fills it up: sizes
+All that is as large as a bucket or a lot has room for more ids than any can get, and noise fills it up: sizes
 must not tell how many ids fall into one.
 """
 

@@ -51,7 +51,7 @@ class Inbox:
         return self._own[tag]
 
     async def answer(self, client: str, reply: Reply) -> None:
-        """Send an answer to whoever asked."""
+        """Send an answer to the client that asked."""
         if client == self._net.me:
             self._awaited(reply.tag).set_result(reply)
         else:

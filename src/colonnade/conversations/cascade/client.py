@@ -178,7 +178,7 @@ class Client:
         self.state.updates += 1
 
     def move(self, gradient: Numbers, answered: int) -> None:
-        """Follow a gradient, after so many answers of the run."""
+        """Follow a gradient, after this many answers of the run."""
         state = self.state
         # a new array: questions under way still refer to the old parameters
         state.w = self.optimizer.step(state.optimizer, state.w, gradient, self.rate(answered))

@@ -3,8 +3,8 @@
 In a round every client sends its outputs of the batch, compressed. The server passes all of them on as they
 came, with its own parameters, compressed too. Then everybody makes Q steps on that same batch:
 
-    a client  its own outputs anew at every step; the others' and F0 as it was told them
-    F0        the outputs as it was told them, its own parameters anew at every step
+    a client  its own outputs, computed again at every step; the others' and F0 as it was told them
+    F0        the outputs as it was told them, its own parameters as they are at every step
 
 A client computes its gradient itself, so it must know the labels: the server sends them to all clients before
 the first round, with the weights of rows where they have any. With Q = 1 and nothing compressed this is split

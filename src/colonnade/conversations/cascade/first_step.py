@@ -53,7 +53,7 @@ class Steps:
     """The first steps of a client and of the server, and how many answers the run has."""
 
     step: float
-    server_step: float | None  # None: measured anew for every step (`replies.ZerothStep`)
+    server_step: float | None  # None: measured before every step (`replies.ZerothStep`)
     total: int
 
 
@@ -85,7 +85,7 @@ async def agree_on_steps(
         await net.send(context.evaluator, Announce(up, np.array([largest])))
         news = (await net.recv(Announce, context.evaluator, down, values=floats(3, low=0))).values
         if news[1] > 2.0**53:
-            raise ProtocolError(f"{context.evaluator} announced {news[1]:g} answers; no run has so many")
+            raise ProtocolError(f"{context.evaluator} announced {news[1]:g} answers; no run has that many")
         joint, total, heavier = float(news[0]), int(news[1]), float(news[2])
     noise = (trace + largest) / settings.questions.directions if _along_random(settings.questions) else 0.0
     if pace.step != "auto":

@@ -135,7 +135,7 @@ def _outputs(holding: Holding) -> Numbers:
         OWN,
         holding.arrays,
     )
-    # the server computes on in double precision, whatever precision outputs travel in
+    # the server computes on in double precision, in any precision that outputs travel in
     return outputs_of(own, holding.arrays[OWN], holding.X, precision).astype(np.float64)
 
 

@@ -59,7 +59,7 @@ class PrivateReplies:
         return self.budget.affords(rows, self._releases(answers))
 
     def spend(self, rows: Rows, answers: int) -> None:
-        """Charge the budget for so many answers about these rows, before they are given.
+        """Charge the budget for this many answers about these rows, before they are given.
 
         The disk is told of one more for every row, not of these alone: so it hears of a pass once.
         """

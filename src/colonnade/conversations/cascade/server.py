@@ -55,7 +55,7 @@ class HeadTrainer:
     state: Any  # the optimiser's own
 
     def update(self, C: Numbers, y: Numbers, times: int, answered: int) -> None:
-        """Make so many steps of F0 on the rows of a wave: outputs C, labels y."""
+        """Make this many steps of F0 on the rows of a wave: outputs C, labels y."""
         if self.step is None:
             return
         for _ in range(times):

@@ -1,4 +1,4 @@
-"""The unit of a number to predict: networks learn what is about 1 in size, whatever a label is measured in.
+"""The unit of a number to predict: networks learn what is about 1 in size, in any unit of the label.
 
 Where all parties have networks that are described by the job and F0 adds up their outputs, F0 also
 multiplies the sum by the spread of the label and adds its mean. So outputs, messages, steps and penalties are
@@ -27,7 +27,7 @@ NETWORKS = {"mlp", "cnn"}  # whose last layer is linear, with a bias
 
 @dataclass(frozen=True)
 class Unit:
-    """What F0 makes of the sum of all outputs: so many times as much, and this added."""
+    """What F0 makes of the sum of all outputs: a multiple of it, and an offset."""
 
     size: float = 1.0
     offset: float = 0.0

@@ -1,9 +1,9 @@
 """Scores of new rows by a kernel model whose features and columns lie with several parties.
 
-For a stretch of rows every party sends its part of the projections on each owner's features into the
-secure sum; the owner turns the total into f_l(x) = sum over its features of alpha phi(x). The f_l of all
-owners are then summed to whoever is to know the score. An owner tells the others when it has a stretch,
-so nobody floods it.
+For a stretch of rows every party sends its part of the projections on each owner's features into the secure
+sum; the owner turns the total into f_l(x) = sum over its features of alpha phi(x). The f_l of all owners are
+then summed to the party that is to know the score. An owner tells the others when it has a stretch, so nobody
+floods it.
 
 What each side learns: an owner learns omega'x + b of the new rows for its features, up to whole
 turns, which says how alike two rows are, and with shared directions their columns; the asker learns

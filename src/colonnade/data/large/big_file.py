@@ -8,7 +8,7 @@ is mapped into memory when it is used (`open_columns`), single precision where t
 finer. Whether a row is for the test is drawn for each row by itself, from the job's seed, so that all parties
 draw alike and nobody keeps a list.
 
-Nobody ever holds more than the sample and a stretch: neither a party nor whoever launches the run.
+Nobody ever holds more than the sample and a stretch: neither a party nor the process that launches the run.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class BigFile:
 
 
 def is_large(paths: Sequence[Path], memory: int, dialect: Dialect = AS_FOUND) -> bool:
-    """Return whether files, one or one for each party, have so many numbers in all that they are read in
+    """Return whether files, one or one for each party, have too many numbers to be held, and are read in
     stretches."""
     if not all(path.is_file() and (_is_parquet(path) or is_csv(path)) for path in paths):
         return False
@@ -194,7 +194,7 @@ def _numbers(path: Path, dialect: Dialect) -> int:
 class TestRows:
     """Which rows are for the test: each row with the same chance, drawn from the seed and its place alone."""
 
-    __test__ = False  # pytest: not a test, whatever its name
+    __test__ = False  # pytest: not a test, in spite of its name
 
     def __init__(self, fraction: float, seed: int) -> None:
         self._fraction, self._seed = fraction, seed

@@ -1,7 +1,7 @@
 """Bins of a column: quantiles of numbers, values of categories; gaps and special values have their own.
 
 A party makes the bins of its own columns by itself. No bin has fewer than `least` training rows, since
-others will see counts per bin: small neighbours are joined, rare categories become one, and whatever is still
+others will see counts per bin: small neighbours are joined, rare categories become one, and all that is still
 too small (a few gaps, a rare special value) goes with the column's largest bin.
 """
 

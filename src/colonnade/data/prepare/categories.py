@@ -25,7 +25,7 @@ OTHER, MISSING = "(other)", "(missing)"
 # tables with such values, among never, always, and more than a tenth, a quarter or a half of the values: by
 # over 1% better than always in 13, worse in 3.
 FEW_ROWS, FEW_PARTS, MANY_RARE = 2, 100, 0.25
-IDS, MANY = 0.5, 20  # a text column is no category if it has so many different values for its rows
+IDS, MANY = 0.5, 20  # a text column is no category if it has this part of different values, and this many
 
 
 @dataclass(frozen=True)

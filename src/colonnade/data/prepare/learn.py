@@ -1,4 +1,4 @@
-"""Learning a `Preparation` from training rows: column by column, with a sentence for whatever was done.
+"""Learning a `Preparation` from training rows: column by column, with a sentence for all that was done.
 
 A sentence names columns and counts of the party whose columns they are, and nothing of anybody else's.
 """

@@ -107,7 +107,7 @@ class Preparation:
         ones to at most 1, and leaves constant columns out; any other scale keeps them, as 0, so that an image
         keeps its pixels. Categories of fewer rows than `rare` are joined. Labels in `raw` are only looked at
         for warnings.
-        With `woe` every column is its weight of evidence first: a number, whatever it was.
+        With `woe` every column is its weight of evidence first: a number, also where it was text.
         """
         from colonnade.data.prepare.learn import learn
 

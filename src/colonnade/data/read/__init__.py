@@ -1,1 +1,1 @@
-"""Read one file, whatever its format: a RawTable of numbers, text and gaps."""
+"""Read one file of any format: a RawTable of numbers, text and gaps."""

@@ -20,12 +20,12 @@ from colonnade.arrays import Floats
 
 UNSURE = "?"  # dates of which nobody can tell what is the day and what the month
 CLOCK, COMPACT = "hms", "compact"
-ODD, MANY = 3, 20  # so few different values among at least so many dates are gaps
+ODD, MANY = 3, 20  # at most ODD different values among at least MANY dates are gaps
 FEWEST = 3  # of all numbers of eight digits one in thirty is a date by chance; of three different ones none
 FIRST, LAST = 19000101, 21001231  # that such a number means
 _YEARS = range(1800, 2200)  # of months without a day: 1200-05 is an article number, 2010-05 is not
 _LONGEST = 31  # days of a month; greater numbers can only be years
-_CLEARLY = 2  # so many times as many different days as years
+_CLEARLY = 2  # different days for every different year
 
 _TIME = (
     r"(?:[ T,]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d+)?)?"

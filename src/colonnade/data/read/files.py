@@ -1,4 +1,4 @@
-"""Reading one data file, whatever its format: the file's name says which it is."""
+"""Reading one data file of any format: the file's name says which it is."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def load(
     raw = _opened(Path(path), Wanted(label, ids, tuple(categorical)), n_features, dialect)
     if not raw.columns and not bare:
         raise DataError(
-            f"{path}: no columns besides the label and the id; whoever only deals random words "
+            f"{path}: no columns besides the label and the id; a party that only deals random words "
             "(secure.helper) has columns = [] in the job"
         )
     return _labelled(identified(raw, keys or [Key()] * len(ids), ids))

@@ -60,7 +60,7 @@ ID_MARK = "\x1f"  # between the columns of an id
 
 
 def read_csv(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
-    """Read a CSV file with a header, in whatever way it is written."""
+    """Read a CSV file with a header, in any dialect."""
     with open_bytes(path) as stream:
         content = stream.read()
     plain, dialect = sniffed(content, given, plain_name(path))

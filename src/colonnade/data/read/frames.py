@@ -1,6 +1,6 @@
 """Columns that are in memory already: arrays, sparse matrices and data frames become what a file becomes.
 
-Frames (pandas, polars, pyarrow, and whatever else speaks Arrow) go through the same conversion as Parquet
+Frames (pandas, polars, pyarrow, and all else that speaks Arrow) go through the same conversion as Parquet
 files; none of these libraries is needed for that. A column that its frame calls categorical stays so, also
 if its values are numbers.
 """

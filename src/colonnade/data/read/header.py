@@ -13,7 +13,7 @@ from colonnade.data.read.recognise import number_of
 from colonnade.data.table import count, some
 from colonnade.errors import DataError
 
-NUMBERS = 0.5  # of the names: so many are no header
+NUMBERS = 0.5  # from this part of numbers among its names on, a line is no header
 INDEX = "__index_level_0__"  # what pandas calls an index without a name in Parquet files
 
 

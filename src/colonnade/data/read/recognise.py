@@ -30,8 +30,8 @@ from colonnade.data.read.dates import (
 from colonnade.data.read.dialect import GAPS, Dialect
 from colonnade.data.table import Column, as_numbers, count, different
 
-MOSTLY = 0.8  # a column with so many numbers among its texts was meant to be one
-ODD, NUMBERS = 3, 20  # so few words among at least so many different numbers are gaps
+MOSTLY = 0.8  # a column with this part of numbers among its texts was meant to be one
+ODD, NUMBERS = 3, 20  # at most ODD words among at least NUMBERS different numbers are gaps
 _SIGNS = "$€£¥₹₽₺₩₪₫₴₦₱฿"
 _CODES = "AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HUF|INR|JPY|NOK|PLN|SEK|USD|ZAR|kr|Rs"
 _UNITS = {*_SIGNS, *_CODES.split("|"), "%"}
@@ -87,7 +87,7 @@ def from_numbers(name: str, numbers: Floats, dialect: Dialect) -> Recognised | N
     """Return a column of numbers such as 19991231 as days; None if these are no dates."""
     before = dialect.date_of(name)
     if dialect.dates is not None and before in (None, CLOCK):
-        return None  # in training it was no column of dates, whatever these look like
+        return None  # in training it was no column of dates, no matter what these look like
     found = compact_dates(numbers, known=before is not None)
     if found is None:
         return None

@@ -73,7 +73,7 @@ def assign(
 ) -> Assigned:
     """Read the job's files and give every party its data.
 
-    `fits` refuses rows that cannot be trained on, where they are so many that preparing them takes long.
+    `fits` refuses rows that cannot be trained on, where there are too many to prepare quickly.
     `helper` may hold no columns (`check_holders`).
     `gaps` says that the model takes columns as they are, unless the job wants them scaled or filled, and
     `tails` what becomes of their outliers with such labels.

@@ -2,7 +2,7 @@
 
 Which part a row belongs to is known to all parties, as they are the same rows everywhere. So chance alone
 decides it: if every part were to have as many rows of each class, a row's part would tell its label to
-whoever counts.
+at every party.
 """
 
 from __future__ import annotations

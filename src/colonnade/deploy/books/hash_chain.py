@@ -1,8 +1,9 @@
 """A log that only grows, in which every line vouches for all lines before it.
 
-A line is JSON: a record, and a hash over the record and the hash of the line before. Whoever changes, drops
-or inserts a line breaks the chain from there on, and `read_chain` says where. It does not stop somebody who
-rewrites the whole file: keep the last hash elsewhere (`colonnade party --status` shows it) to notice that.
+A line is JSON: a record, and a hash over the record and the hash of the line before. A hand that changes,
+drops or inserts a line breaks the chain from there on, and `read_chain` says where. It does not stop somebody
+who rewrites the whole file: keep the last hash elsewhere (`colonnade party --status` shows it) to notice
+that.
 
 What is appended is on disk when the call returns. A line that a crash cut off is no record, and is left out.
 """

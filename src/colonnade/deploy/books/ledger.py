@@ -1,7 +1,7 @@
 """The privacy budget of labels: a ledger, at every party that holds labels, of what runs told about them.
 
 A run with a privacy mechanism spends (epsilon, delta) of the labels that it trains on; runs add up by basic
-composition, the sum of epsilons and the sum of deltas, which holds whatever the runs were. What a run may
+composition, the sum of epsilons and the sum of deltas, which holds for any runs. What a run may
 spend is reserved when this party accepts it, on disk before anything begins; the run's own account takes its
 place at the end. A run that fails, or a daemon that dies, leaves the reservation, because nobody can say how
 much was told by then.

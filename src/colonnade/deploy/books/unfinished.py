@@ -74,7 +74,7 @@ def is_aligned(folder: Path) -> bool:
 
 
 def keep_alignment(folder: Path, found: Alignment, ids: Digests) -> None:
-    """Store which rows are common, found among these ids; where the disk fails they are found anew."""
+    """Store which rows are common, found among these ids; where the disk fails they are found again."""
     packed = io.BytesIO()
     np.savez(packed, rows=found.rows, digest=np.array(found.digest), ids=np.array(_of(ids)))
     try:
@@ -93,7 +93,7 @@ def kept_alignment(folder: Path, ids: Digests) -> Alignment:
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise CheckpointError(f"{path}: is damaged: {error}; propose the job again") from error
     if among != _of(ids):
-        raise CheckpointError(f"{path}: is of other data than there is now; bring it back, or propose anew")
+        raise CheckpointError(f"{path}: is of other data than there is now; bring it back, or propose again")
     return Alignment(rows, digest, {})
 
 

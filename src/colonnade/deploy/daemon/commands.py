@@ -30,7 +30,7 @@ class TrainRequest(msgspec.Struct, tag="Train"):
 
 
 class FollowRequest(msgspec.Struct, tag="Follow"):
-    """Follow a training that this party has proposed to its end: the daemon was started anew meanwhile."""
+    """Follow a training that this party has proposed to its end: the daemon was started again meanwhile."""
 
     run: str
 

@@ -1,8 +1,8 @@
 """Bounds the connections of an HTTP server: how many there may be, and how long one may be silent.
 
-Anybody who reaches the port can open connections and say nothing, and a process has only so many. So there is
-room for so many at once, one that does not ask anything in time is closed, and where there is no room left
-the one that has been silent for longest makes way: whoever asks at once is answered.
+Anybody who reaches the port can open connections and say nothing, and a process can hold few. So there is
+room for a fixed number at once, one that does not ask anything in time is closed, and where there is no room
+left the one that has been silent for longest makes way: a client that asks at once is answered.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ConnectionLimits:
         self, inner: Callable[[], asyncio.Protocol], most: int = MOST, first_s: float = FIRST_S
     ) -> None:
         self.inner, self.most, self.first_s = inner, most, first_s
-        self.inside: dict[Visitor, None] = {}  # whoever has been silent for longest comes first
+        self.inside: dict[Visitor, None] = {}  # the one that has been silent for longest comes first
 
     def __call__(self) -> Visitor:
         """Return the protocol of a new connection."""
@@ -74,7 +74,8 @@ class Visitor(asyncio.Protocol):
         self._inner.connection_made(transport)
 
     def _heard(self, patience: float) -> None:
-        """Count as heard from just now; the connection is closed if nothing is asked for so many seconds."""
+        """Count as heard from just now; the connection is closed if nothing is asked for this many
+        seconds."""
         self._forget()
         self._limits.inside[self] = None
         self._timer = asyncio.get_running_loop().call_later(patience, self.leave)

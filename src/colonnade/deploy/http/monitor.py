@@ -44,7 +44,7 @@ async def _answer(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio.
             )
             await writer.drain()
     except (OSError, EOFError, TimeoutError, asyncio.LimitOverrunError):
-        pass  # whoever asked went away or asked nothing
+        pass  # the client went away or asked nothing
     finally:
         with suppress(OSError):
             writer.close()

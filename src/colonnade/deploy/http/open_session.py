@@ -117,7 +117,7 @@ class OpenSession:
                     log.warning("no session: %s", said := str(error))
                 self.reason = for_clients(error)
                 await asyncio.sleep(RETRY_S)
-            except Exception:  # whatever it is, the service says so and tries again
+            except Exception:  # the service says what it is and tries again
                 self.reason = "the session failed; the operator of this party sees why"
                 log.exception("no session")
                 await asyncio.sleep(RETRY_S)

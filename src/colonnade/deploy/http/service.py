@@ -5,7 +5,7 @@
     POST /v1/refresh     align again
     GET  /openapi.json   the same for machines; the only one that needs no token
 
-Whoever asks shows a token, or a certificate of the authority named in the settings; requests have a size
+A client shows a token, or a certificate of the authority named in the settings; requests have a size
 limit. A session with the other parties stays open behind it (`open_session`). When a party goes away the
 service says so (503), or goes on without it where the job allows that, and says that too.
 
@@ -117,7 +117,7 @@ class Service:
             return _problem(503, for_clients(error))
         except TimeoutError:
             return _problem(503, f"no answer within {ANSWER_S:g} s; try again")
-        except Exception:  # whatever a request brings about, the service goes on
+        except Exception:  # no request ends the service
             log.exception("could not answer %s", request.path)
             return _problem(500, "the service failed; its operator sees why")
         return answer

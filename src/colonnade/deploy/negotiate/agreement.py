@@ -63,7 +63,7 @@ class Agreement:
             self.changed.set()
 
     def lose(self, peer: str, reason: str) -> None:
-        """Take a peer that went away as one that refuses, whatever it said before."""
+        """Take a peer that went away as one that refuses, even if it had accepted."""
         if peer in self.until:
             self.answers[peer] = Answer(0, "", f"it is away now: {reason}")
             self.changed.set()

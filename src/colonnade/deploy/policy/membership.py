@@ -6,7 +6,7 @@ peers announce, under its own settings:
 
 - sizes: a peer that brings very many ids, or very many for each of this party's, lists candidates;
 - changed ids: from two runs whose sets differ by one id a peer can tell whether the others hold that id, so
-  another set than the time before needs the consent of job and policy, and there are only so many a day;
+  another set than the time before needs the consent of job and policy, and their number a day is limited;
 - how often: what a peer says about its set cannot be proved, so comparisons are counted as well, and the ids
   that a peer asks scores for.
 

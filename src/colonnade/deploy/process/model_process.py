@@ -40,7 +40,7 @@ STOPPING_S = 2.0
 
 
 class Task(msgspec.Struct, tag="task", frozen=True):
-    """To the process, first of all: which share's models, for so many columns of this party's."""
+    """To the process, first of all: which share's models, for how many columns of this party's."""
 
     settings: Settings
     model: str
@@ -48,7 +48,8 @@ class Task(msgspec.Struct, tag="task", frozen=True):
 
 
 class Built(msgspec.Struct, tag="built", frozen=True):
-    """From the process: the models stand, and have so many parameters; None where there is none."""
+    """From the process: the models are built, and have these numbers of parameters; None where there is
+    none."""
 
     own: int | None
     head: int | None
@@ -148,7 +149,7 @@ class ModelProcess:
         )
 
     def close(self) -> None:
-        """End the process, whatever it does; a thread that waits for it hears of that."""
+        """End the process at once; a thread that waits for it hears of that."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
@@ -200,7 +201,7 @@ def _main(line: socket.socket) -> None:
         pass  # the session is over
     except ColonnadeError as error:
         say(line, Fault.of(error))
-    except Exception as error:  # of a model's own code, in whatever way
+    except Exception as error:  # of a model's own code
         say(line, Fault.of(ModelError(f"{task.model}: {type(error).__name__}: {error}")))
 
 
@@ -208,4 +209,4 @@ if __name__ == "__main__":
     log_to_stderr()
     with threadpool_limits(1), socket.socket(fileno=int(sys.argv[1])) as daemon, suppress(OSError):
         _main(daemon)
-    os._exit(0)  # whatever a model's code has started does not keep this process
+    os._exit(0)  # nothing that a model's code has started keeps this process

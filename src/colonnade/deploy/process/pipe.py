@@ -1,7 +1,7 @@
 """What a daemon and the process of one of its runs say to each other, over a socket that only the two have.
 
 The process computes; the daemon keeps the lines with the peers, the journal and the budget. So the frames of
-the run pass through the daemon as they are, and whatever is written into its books is asked of it.
+the run pass through the daemon as they are, and all that is written into its books is asked of it.
 """
 
 from __future__ import annotations

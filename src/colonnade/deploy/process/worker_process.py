@@ -230,7 +230,7 @@ class WorkerSession:
         self._stop(reason, CUTTING_S)
 
     def _stop(self, reason: str, seconds: float) -> None:
-        """Ask the process to end, and end it if it has not in so many seconds."""
+        """Ask the process to end, and end it if it has not in this many seconds."""
         self._stopped = self._stopped or reason
         if self._pipe is not None:
             self._pipe.write(StopRun(reason, self._cut))

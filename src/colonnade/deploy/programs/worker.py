@@ -1,6 +1,6 @@
 """One training run of a daemon, in a process of its own: `python -m colonnade.deploy.programs.worker SOCKET`.
 
-Whatever a job makes this party compute, for however long and with whatever program of its own, the daemon
+However long a job makes this party compute, and with any program of its own, the daemon
 goes on answering: it only passes the frames of the run on. The process reads this party's rows itself, runs
 the very program that a daemon would, and stores the share. Its memory and its time on the processor are
 limited by the party's settings, and it yields to the daemon. It ends with the socket to the daemon, and so

@@ -69,12 +69,12 @@ class Answering:
             digest = await considered
         except ColonnadeError as error:
             refusal = str(for_peers(error))
-            if self._told.has_room(peer):  # whoever proposes without end does not fill the log
+            if self._told.has_room(peer):  # a peer that proposes without end does not fill the log
                 self._told.take(peer)
                 log.warning("refused run %08x of %s: %s", run, peer, error)
                 self.runs.journal.note(f"refused a proposal of {peer}: {error}")
             self.runs.journal.ended["refused"] += 1
-        except Exception:  # whatever a proposal brings about, the line and the other runs go on
+        except Exception:  # no proposal ends the line or other runs
             refusal = "it failed to look at the proposal; its operator sees why"
             log.exception("could not consider run %08x of %s", run, peer)
             self.runs.journal.ended["refused"] += 1
@@ -191,7 +191,7 @@ class Answering:
         going = [run.proposer for run in self.runs.live.values()]
         going += [held.proposer for held in self.approvals.held.values()]
         its = going.count(peer)
-        # whoever has none may have one: others cannot fill up all the room between them
+        # a peer without one may have one: others cannot take up all the room
         for name, count in (("runs", len(going) if its else 0), ("runs_of_a_peer", its)):
             if count >= (most := getattr(limits, name)):
                 raise Refused(f"{count} runs go on or wait here, limits.{name} = {most}; try again later")

@@ -123,7 +123,7 @@ class Runs:
         return RunSession(seat.run, self.settings, party, own, seat.minimum, guard, recorder=recorder)
 
     def _show(self, run: Run) -> None:
-        """Let what a session tells be seen by whoever follows its run."""
+        """Let what a session tells be seen by those that follow its run."""
         if isinstance(run.session, WorkerSession):
             run.session.report = partial(self.report, run)
         if isinstance(run.session, (WorkerSession, RunSession)):

@@ -149,7 +149,7 @@ class RunSession:
         return self.party.nets[3]
 
     async def play(self, program: Callable[[RunSession], Awaitable[T]]) -> T:
-        """Run the program and return its result; every peer hears of the end, whatever happens."""
+        """Run the program and return its result; every peer hears of the end, also of a failure."""
         async with self.party:
             return await program(self)
 
@@ -204,7 +204,7 @@ class Pausing:
 
     async def play(self, program: Callable[[RunSession], Awaitable[T]]) -> T:
         """Refuse: there is nothing to play yet."""
-        raise Interrupted("the daemon was started anew")
+        raise Interrupted("the daemon was started again")
 
     async def shut(self) -> None:
         """Do nothing: nobody listens here."""

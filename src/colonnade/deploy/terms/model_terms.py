@@ -68,7 +68,7 @@ def _nameless(model: OwnModel | HeadModel) -> dict[str, Any]:
     """Return the fields of a model as the training conversations take them."""
     if model.kind not in CODE:
         return described(model)
-    # a name has no colon, so nothing could ever be loaded by it; a black box has no gradient, whatever it is
+    # a name has no colon, so nothing could ever be loaded by it; a black box never has a gradient
     kind = "torch" if model.kind == "torch" else "function"
     return {**described(model), "kind": kind, "path": model.name, "parameters": 0}
 

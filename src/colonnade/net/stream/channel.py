@@ -17,7 +17,7 @@ Address = tuple[str, int]
 
 AT_ONCE, LATER = 2, 5
 """Turns of an event loop until what has come is delivered: where the loop reads each socket by itself, and
-where whoever reads it hands it on to tasks. The task that waits for that goes on before the loop reads, so
+where its reader hands it on to tasks. The task that waits for that goes on before the loop reads, so
 one turn is not enough."""
 
 CLOSE_S = 2.0
@@ -72,7 +72,7 @@ class Transport(Protocol):
     """Dials and listens. A new transport is a new engine."""
 
     write_size: int
-    """Bytes that are best written at once, if so many are waiting."""
+    """Bytes that are best written at once, if this many are waiting."""
 
     async def dial(self, peer: str, host: str, port: int) -> Channel: ...
 
@@ -84,7 +84,8 @@ class Transport(Protocol):
         ...
 
     def catch_up(self) -> int:
-        """Read what has come, where that can be done now; in so many turns of the event loop all is read."""
+        """Read what has come, where that can be done now; in this many turns of the event loop all is
+        read."""
         ...
 
     async def close(self) -> None:

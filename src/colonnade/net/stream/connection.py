@@ -3,7 +3,7 @@
 TLS has proven that the other end owns a certificate of the authority. The dialler checks that it is the
 pinned one and greets; the listener does the same and greets back; from then on there are only frames. A
 greeting carries a number drawn at random when the process started, so a peer that was restarted in the
-middle of a run is not mistaken for the one that was there. Whoever refuses says why, so that both ends
+middle of a run is not mistaken for the one that was there. A party that refuses says why, so that both ends
 can tell their users.
 """
 

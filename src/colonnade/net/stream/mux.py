@@ -146,7 +146,7 @@ class Mux:
             try:
                 await self._live(line, talk)
                 said = ""
-            except Exception as error:  # whatever it was, the line is begun again
+            except Exception as error:  # after any error the line is begun again
                 if isinstance(error, ColonnadeError):
                     line.reason = str(error)
                 else:

@@ -1,4 +1,4 @@
-"""Frames that wait for one peer: they leave together, and whoever sends too much waits.
+"""Frames that wait for one peer: they leave together, and a sender of too much waits.
 
 Everything that is sent in one turn of the event loop, or while the line is full, is written at once, so
 that small messages share a TLS record. Above the high-water mark a sender is given a

@@ -35,7 +35,7 @@ class PeerLink:
     def store(self, frame: bytes) -> Awaitable[None] | None:
         """Take a frame while no connection stands."""
         if self.ended is not None or self.closed:
-            return None  # nobody will take it, and whoever must know has been told
+            return None  # nobody will take it, and all that must know have been told
         if self.instance:
             return self.outbox.turn()  # the line is down; the endpoint sends again when it stands
         return self.outbox.put(frame)

@@ -1,8 +1,8 @@
 """Ports of this machine: one that many lines share, and how to find free ones.
 
 A daemon that knows several peers keeps one line with each. Every line is a wire of two parties that may end
-and begin again without the others noticing. They share a port: whoever dials in is handed to the line of the
-party that its certificate names. The line itself then checks that the certificate is the pinned one.
+and begin again without the others noticing. They share a port: a peer that dials in is handed to the line of
+the party that its certificate names. The line itself then checks that the certificate is the pinned one.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class RunWires:
             wire.deliver(sender, frame)
 
     def _weigh(self, sender: str, more: int) -> None:
-        """End the run of a peer that keeps most, if with so many bytes more all its runs keep too much.
+        """End the run of a peer that keeps most, if with this many bytes more all its runs keep too much.
 
         The daemons' own talk has a smaller room of its own.
         """

@@ -63,7 +63,7 @@ class PlainSealed:
         try:
             return encrypted[os.write(self._socket, encrypted) :]
         except OSError:
-            return encrypted  # no room, or an error, which whoever sends the rest will meet again
+            return encrypted  # no room, or an error, which the sender of the rest will meet again
 
 
 if TYPE_CHECKING:

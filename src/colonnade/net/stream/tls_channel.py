@@ -176,7 +176,7 @@ class TlsChannel(asyncio.BufferedProtocol):
             self._descriptor, self._sealed = -1, None
 
     def _readable(self) -> None:
-        """Read what has come. Whatever goes wrong ends this channel and no other."""
+        """Read what has come. An error ends this channel and no other."""
         if self._closing or self._transport.is_closing() or self._sealed is None or self._receiver is None:
             return
         try:
@@ -220,7 +220,7 @@ class TlsChannel(asyncio.BufferedProtocol):
     def _tell_outcome(self, error: ssl.SSLError | OSError | None) -> None:
         """Say how the handshake ended, once.
 
-        Whoever hears it may hold this channel: forgotten, it does not keep the channel and its buffers alive
+        The listener may hold this channel: forgotten, it does not keep the channel and its buffers alive
         until the garbage collector comes by, which in a process that lives for weeks is seldom.
         """
         outcome, self._outcome = self._outcome, _nothing
@@ -248,7 +248,7 @@ class TlsChannel(asyncio.BufferedProtocol):
             self._transport.write(self._outgoing.read())
 
     def _abort_after(self, seconds: float) -> None:
-        """End the connection after so many seconds, instead of when it was to end before."""
+        """End the connection after this many seconds, instead of when it was to end before."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(seconds, self._transport.abort)

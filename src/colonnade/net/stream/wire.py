@@ -3,7 +3,7 @@
 The party with the smaller name dials, the other listens, so the parties may start in any order. When a
 connection breaks, the dialler dials again with a growing pause and the listener waits, both for
 `reconnect_s`; when it stands again both ends are told that frames may be missing, and the same bytes are
-sent again. A peer that stays away is lost, and so is one that was started anew in the middle of a run:
+sent again. A peer that stays away is lost, and so is one that was started again in the middle of a run:
 what it held is gone. Who is not a pinned party of this run is refused and counted, and the run goes on.
 """
 
@@ -109,7 +109,7 @@ class NetworkWire:
             self._started.set_result(None)
 
     def _seek(self, link: PeerLink, seconds: float) -> None:
-        """Begin to look for a connection to this peer; without one in so many seconds, the peer is lost."""
+        """Begin to look for a connection to this peer; without one in this many seconds, the peer is lost."""
         loop = asyncio.get_running_loop()
         if link.dials:
             link.dialling = loop.create_task(self._dial(link, loop.time() + seconds))
@@ -212,7 +212,7 @@ class NetworkWire:
             "the same minor version of Colonnade at both"
         )
         if not link.instance:
-            self._lose(link, error)  # once the real peer was met, whoever else comes is only counted
+            self._lose(link, error)  # once the real peer was met, others are only counted
         return error
 
     def rejected(self, peer: str, error: ColonnadeError) -> None:
@@ -231,7 +231,7 @@ class NetworkWire:
             raise PeerLost(f"another process of {peer} is connected with {self.me}; is it running twice?")
         if link.instance not in (b"", instance):
             error = PeerLost(
-                f"{peer} was started anew; what its process before had under way with {self.me} is over"
+                f"{peer} was started again; what its process before had under way with {self.me} is over"
             )
             self._lose(link, error)
             raise error
@@ -280,7 +280,7 @@ class NetworkWire:
     # -- the end ------------------------------------------------------------------------------------
 
     def _lose(self, link: PeerLink, error: ColonnadeError) -> None:
-        """End the link and tell whoever waits for it: the peer is gone for good."""
+        """End the link and tell those that wait for it: the peer is gone for good."""
         if link.ended is not None:
             return
         link.end(error)
@@ -296,7 +296,7 @@ class NetworkWire:
         self._closing = True
         if self._started is not None and not self._started.done():
             self._started.set_exception(NetworkError(f"{self.me} was closed before every peer was connected"))
-            self._started.exception()  # whoever waits in `start` sees it; if nobody does, that is no fault
+            self._started.exception()  # a task in `start` sees it; if there is none, that is no fault
         for link in self._links.values():
             link.leave()
         for connection in list(self._connections):

@@ -2,7 +2,7 @@
 
 Masny and Rindal 2019 on secp256k1, in the random-oracle model: the chooser sends two points r0, r1 such that
 it knows the logarithm of r_c + H_c(r_(1-c)) for its choice c; the other sum is a point that a hash has
-decided. Both points are uniform whatever c is. The giver answers with a point yG, new for every transfer, and
+decided. Both points are uniform for any c. The giver answers with a point yG, new for every transfer, and
 hides both seeds with hashes of y times the sums. (Theirs ends with the hashes themselves; seeds that the
 giver draws are a transfer whose messages no cheating chooser can influence.)
 """

@@ -1,7 +1,7 @@
 """F of ids, at the side that asks and at the side that holds the key.
 
 The asker's ids of a lot are a table D that gives H1(x) for each of them: 76 bits of the digest on which
-neither the lot nor the places in the table depend. Whatever table an asker sends, it knows F only where
+neither the lot nor the places in the table depend. With any table that an asker sends, it knows F only where
 reading D gives H1.
 """
 

@@ -1,4 +1,4 @@
-"""Who may open the daemon's page: whoever shows the token once, or follows a link that works once.
+"""Who may open the daemon's page: a visitor that shows the token once, or follows a link that works once.
 
 A session is a random cookie that scripts cannot read and that no other site can send along, and lasts for a
 working day. Every form carries a second secret of the session. Requests that name another host than this
@@ -102,7 +102,7 @@ class Access:
         return cookie
 
     async def _slow_down(self) -> None:
-        """Let whoever guesses wait, one after the other."""
+        """Let visitors that guess wait, one after the other."""
         self.wrong += 1
         try:
             async with self.slow:

@@ -1,6 +1,6 @@
 """The daemon's page for its operators, beside /health and /metrics on the monitor's port.
 
-Pages are made here, as HTML, and change nothing; whatever changes something is a form that is posted. The
+Pages are made here, as HTML, and change nothing; all that changes something is a form that is posted. The
 rules about who may do that are in `access`. A page may load its own sheet and script and nothing else.
 """
 
@@ -78,7 +78,7 @@ class Site:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Turn away whoever may not ask, and say in every answer what a page may do."""
+        """Turn away clients that may not ask, and say in every answer what a page may do."""
         try:
             answer = await self._checked(request, handler)
         except web.HTTPException as error:
@@ -117,7 +117,7 @@ class Site:
         return _html(content.sign_in(self._daemon.me, ""))
 
     async def _sign_in(self, request: web.Request) -> web.Response:
-        """Begin a session for whoever shows the token, or a key that was not used yet."""
+        """Begin a session for a visitor that shows the token, or a key that was not used yet."""
         if key := await _field(request, "key"):
             cookie, problem = (
                 await self.access.redeem(key),
