@@ -19,12 +19,12 @@ from tests.oracles.tables import random_tables, run
 from colonnade.conversations.cascade.answer_order import AnswerOrder
 from colonnade.conversations.cascade.client import Client
 from colonnade.conversations.kernel.kernel import KernelConversation
-from colonnade.conversations.linear.algorithm.pull import PullConversation
 from colonnade.conversations.linear.parties.clear import ClearParty
 from colonnade.conversations.linear.quasi_newton.joint_questions import StepQuestion
 from colonnade.conversations.linear.quasi_newton.lbfgs_joint import Joint
 from colonnade.conversations.linear.quasi_newton.lbfgs_local import Curvature
 from colonnade.conversations.linear.tune import Tuner
+from colonnade.conversations.pacing.stints import Stints
 from colonnade.optim.lbfgs import LimitedMemory
 
 
@@ -57,7 +57,7 @@ CASES = [
     ("vfb2-svrg", {}, Tuner, ("v",)),
     ("vfb2-saga", {"train": {"direction": "lbfgs", "step": "auto"}}, Joint, ("state",)),
     ("vfb2-saga", {"train": {"direction": "lbfgs"}, "direction": {"pairs": "hvp"}}, Curvature, ("state",)),
-    ("asysqn-svrg", {}, PullConversation, ("state",)),
+    ("asysqn-svrg", {}, Stints, ("state",)),
     (
         "fdskl-capped",
         {"kernel": {"features": 32, "block": 8}},

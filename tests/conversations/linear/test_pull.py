@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,9 @@ from tests.conversations.linear.test_variance_reduced import SLOW, gap
 from tests.oracles.tables import pooled, random_tables, run, weights
 
 from colonnade.baselines.pooled import fit_pooled
-from colonnade.conversations.linear.algorithm.pull import PullConversation, PullState
+from colonnade.conversations.linear.algorithm.pull import PullConversation
+from colonnade.conversations.pacing.schedule import Schedule
+from colonnade.conversations.pacing.stints import Stints
 from colonnade.errors import (
     Aborted,
     ColonnadeError,
@@ -220,14 +220,13 @@ def test_a_word_to_stop_that_comes_before_its_stint_is_not_forgotten() -> None:
             yield [("party0", type("Stop", (), {"at": 1})())]
 
     async def play() -> None:
-        conversation = object.__new__(PullConversation)
-        conversation.state, conversation.net = PullState({}, stopped=1), Line()  # type: ignore[assignment]
-        conversation.context = SimpleNamespace(evaluator="party0")  # type: ignore[assignment]
-        conversation.stops, conversation.moved = defaultdict(asyncio.Event), asyncio.Event()
-        await conversation.heed()
-        assert not conversation.stopping.is_set()
-        conversation.state.stint = 1
-        assert conversation.stopping.is_set()
+        line: Any = Line()
+        stints = Stints(line, "party0", Schedule(4, 2, 3, 0, ("party0",)), ahead=1, lead=0)
+        stints.state.stopped = 1
+        await stints.heed()
+        assert not stints.stopping.is_set()
+        stints.state.stint = 1
+        assert stints.stopping.is_set()
 
     asyncio.run(play())
 
@@ -260,7 +259,7 @@ def test_what_fails_at_one_party_ends_the_run_everywhere(
     step = PullConversation.step
 
     async def broken(self: PullConversation, *arguments: Any) -> None:
-        if self.net.me == "party2" and self.state.done == 5:
+        if self.context.me == "party2" and self.stints.state.done == 5:
             raise Diverged("party2 has had enough")
         await step(self, *arguments)
 

@@ -25,6 +25,7 @@ from colonnade.conversations.linear.parties.blind_refusals import (
 from colonnade.conversations.linear.settings import LinearSettings, Pairs
 from colonnade.conversations.pacing.delay_bound import UNBOUNDED, each_ahead, lead_within, stale_within
 from colonnade.conversations.pacing.one_order import check_delay
+from colonnade.conversations.pacing.stints import pulled_bound
 from colonnade.conversations.pooling import pooled_optimum
 from colonnade.conversations.predict import Holding, Scorer, SummedPart
 from colonnade.errors import JobError, suggest
@@ -200,7 +201,7 @@ def lead_of(ahead: int, label_holders: int, max_delay: int | None) -> int:
     (0, 2, 4611686018427387904)
     """
     others = label_holders - 1
-    least = pull.delay_bound(ahead, label_holders, 0) or 0
+    least = pulled_bound(ahead, label_holders, 0) or 0
     if max_delay is None:
         return UNBOUNDED
     if max_delay < least:

@@ -33,26 +33,21 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
-from colonnade.conversations.evaluate import MEGA, Evaluation, Mark, Scribe
+from colonnade.conversations.evaluate import MEGA, Evaluation, Mark
+from colonnade.conversations.linear.algorithm.full_evaluator import FullState, LineSearcher
 from colonnade.conversations.linear.block import scored_by
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.linear.tune import sum_to_all
 from colonnade.conversations.pieces import messages
 from colonnade.errors import ProtocolError
-from colonnade.losses import scaled_labels
 from colonnade.messages import Topic
 from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats
 from colonnade.optim.lbfgs import LimitedMemory
-from colonnade.optim.line_search import search
-from colonnade.secure.ring import finely, joined, limit
+from colonnade.secure.ring import finely, limit
 from colonnade.state import Declared
 
-NUMBERS = 7  # behind the scores of a direction: three penalties, summed finely, and the bytes sent
 RIGHT_ANGLE = 1e-10  # a pair whose cosine is smaller says nothing
-PATIENCE = 2  # steps have no noise
-ROUNDING = 1e-14  # of the loss: a smaller fall is none
-FLAT = 1e-13  # of the longest gradient: what is shorter is rounding
 SHORTER = 1e-4  # what does not fit the range of the sums is tried again so much shorter, or longer
 
 
@@ -64,33 +59,10 @@ async def converse(context: Context[FullSettings]) -> Outcome:
 
 
 @dataclass
-class FullState:
-    """What steps change: the weights, the gradient there, the direction taken last, the pairs, the counts."""
-
-    w: Floats
-    gradient: Floats
-    direction: Floats  # over all blocks its length is 1
-    memory: LimitedMemory
-    length: float = 1.0  # of the gradient over all blocks, as it was last known
-    longest: float = 0.0  # gradient of the run
-    natural: float = 1.0  # how far along the direction H itself would go
-    step: float = 0.0  # how far the last step went along its direction
-    steps: int = 0
-    sums: int = 0
-    tags: int = 0  # that sums have used: those of all rows may take several
-    converged: bool | None = None  # as the evaluator said
-
-    @property
-    def flat(self) -> bool:
-        """Whether the gradient is nothing but rounding."""
-        return self.length <= FLAT * self.longest
-
-
-@dataclass
 class FullConversation:
     """One party's side: it scores directions and moves along them."""
 
-    STATE = Declared(kept=("state", "unit", "theta"), parts=("judge",))
+    STATE = Declared(kept=("state", "unit", "theta"), parts=("searcher",))
 
     context: Context[FullSettings]
     evaluation: Evaluation = field(init=False)
@@ -107,19 +79,21 @@ class FullConversation:
         self.evaluation = self.context.evaluation()
         self.rows = self.context.engine.rows(X)
         scribe = self.evaluation.scribe
-        self.judge = Judge(self, scribe) if scribe is not None else None
-        self.context.gates.keep(self)
+        self.searcher = LineSearcher(self.context, self.state, scribe) if scribe is not None else None
+        self.context.gates.keep(self, "state", "unit", "theta")
+        if self.searcher is not None:
+            self.context.gates.keep(self.searcher, name="FullConversation.judge")
 
     async def run(self) -> None:
         """Step until the loss stops falling, or as often as the plan allows; measure the model at the end."""
         state, gates = self.state, self.context.gates
         gates.begin(1)
         if not gates.position:
-            news, self.theta = await self._ask(np.zeros(1), lambda _: self._judge.begin())
+            news, self.theta = await self._ask(np.zeros(1), lambda _: self._searcher.begin())
             self.unit = news[0]
         while len(self.theta):
             await self._turn(self.theta)
-            news, self.theta = await self._ask(self._piece(), lambda total: self._judge.go(total))
+            news, self.theta = await self._ask(self._piece(), lambda total: self._searcher.go(total))
             state.step, state.converged = news[0], {0.0: False, 1.0: True}.get(news[1])
             state.w += state.step * state.direction
             state.steps += 1
@@ -165,7 +139,7 @@ class FullConversation:
             totals = (await self._sum(dots.ravel(), np.copy, dots.size)).reshape(dots.shape)
             squares = totals[-3:].diagonal()
             if squares.min() < 0:
-                told = [self.context.evaluator] if self.judge is None else self.context.net.peers
+                told = [self.context.evaluator] if self.searcher is None else self.context.net.peers
                 raise ProtocolError(f"{', '.join(told)} told inner products that no vectors have")
             if squares.max() >= edge:
                 s, y, v = SHORTER * s, SHORTER * y, SHORTER * v
@@ -210,7 +184,7 @@ class FullConversation:
     async def _sum(self, piece: Floats, answer: Callable[[Floats], Floats], size: int | None) -> Floats:
         state, first = self.state, self.state.tags
         state.sums += 1
-        longest = self.context.train.rows * math.prod(state.w.shape[1:]) + 2  # what `Judge.go` answers
+        longest = self.context.train.rows * math.prod(state.w.shape[1:]) + 2  # what the evaluator answers
         state.tags += messages(max(longest, piece.size))
         return await sum_to_all(self.context, piece, first, answer, floats(size), Topic.TRAIN, longest)
 
@@ -218,10 +192,10 @@ class FullConversation:
         await self.context.charge(self.rows.values(0, self.context.train.rows))
 
     @property
-    def _judge(self) -> Judge:
-        if self.judge is None:
+    def _searcher(self) -> LineSearcher:
+        if self.searcher is None:
             raise RuntimeError(f"{self.context.me} is not the evaluator")
-        return self.judge
+        return self.searcher
 
     async def _measure(self, unit: float) -> None:
         """Measure the finished model, on test rows too."""
@@ -243,63 +217,3 @@ class FullConversation:
             delays=Counter({0: state.steps}),
             converged=state.converged,
         )
-
-
-class Judge:
-    """The evaluator's part: it knows the scores of all rows, how far to go, and when to end."""
-
-    STATE = Declared(kept=("z", "still"))
-
-    def __init__(self, conversation: FullConversation, scribe: Scribe) -> None:
-        self.context, self.state, self.scribe = conversation.context, conversation.state, scribe
-        holder = self.context.label_holder
-        self.loss, self.y = holder.loss, holder.y
-        self.unit = 1.0
-        if self.context.loss.any_unit:  # labels of any size: the objective is the same in any unit
-            self.unit = float(np.sqrt(np.mean(holder.labels**2))) or 1.0
-            self.y = scaled_labels(holder.y, 1 / self.unit)
-        self.z = np.zeros((len(self.y), *self.context.plan.objective.shape))
-        self.still = 0  # steps in a row that lowered the loss by nothing but rounding
-        scribe.ending.settling.patience = PATIENCE
-
-    def begin(self) -> Floats:
-        """Return the unit, and the first theta, at weights of zero."""
-        return np.concatenate([[self.unit, 0.0], self._theta(self.z).ravel()])
-
-    def go(self, total: Floats) -> Floats:
-        """Return how far to go along a direction of which all parties told the scores; and theta there, to go
-        on."""
-        u, (ww, wd, dd) = total[:-NUMBERS].reshape(self.z.shape), joined(total[-NUMBERS:-1]).tolist()
-
-        def along(t: float) -> tuple[float, float]:
-            z = self.z + t * u
-            value = float(self.loss.value(z, self.y).mean()) + 0.5 * (ww + 2 * t * wd + t * t * dd)
-            return value, float(np.vdot(self._theta(z), u)) / len(z) + wd + t * dd
-
-        with np.errstate(over="ignore", invalid="ignore"):  # what is too far may be infinite
-            t, before, after = search(along, self.state.natural)
-        if self.state.flat:  # scores are rounded away; what is left of a penalty's slope would lead anywhere
-            t = 0.0
-        self.z += t * u
-        penalty = 0.5 * (ww + 2 * t * wd + t * t * dd)
-        self.still = self.still + 1 if before - after <= ROUNDING * before else 0
-        done = t == 0.0 or self.still >= PATIENCE
-        over = self._note(self.unit**2 * penalty, float(total[-1])) or done
-        ending = self.scribe.ending
-        if done and self.context.plan.pace.open:
-            ending.converged = True  # to the last digit
-        theta = np.zeros(0) if over else self._theta(self.z).ravel()
-        word = -1.0 if ending.converged is None else float(ending.converged)
-        return np.concatenate([[t, word], theta])
-
-    def _note(self, penalty: float, sent: float) -> bool:
-        """Write down the loss after this step, which costs no message; returns whether the run is over."""
-        clock, steps = self.context.net.clock, self.state.steps + 1
-        with clock.uncharged():
-            mark = Mark(steps, self.state.sums, final=False)
-            z = self.unit * self.z
-            loss = self.scribe.record([z], penalty, round(sent * MEGA), clock.now(), mark)
-        return self.scribe.ending.over(loss, steps) or steps >= self.context.plan.pace.epochs
-
-    def _theta(self, z: Floats) -> Floats:
-        return self.loss.dz(z, self.y)

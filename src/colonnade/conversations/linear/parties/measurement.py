@@ -60,6 +60,28 @@ class Measurement:
             joint.watch.measured(rounds, loss)
         return loss
 
+    async def after_stint(self, stint: int, sums: int) -> bool:
+        """Measure the model after a stint, if it is due; returns whether the run is over."""
+        context, epochs = self.party.context, self.timetable.epochs
+        last = stint + 1 == epochs
+        every = int(context.plan.pace.evaluate_every) or epochs
+        if (stint + 1) % every and not last:
+            return False
+        mark = Mark(self.timetable.passes((stint + 1) * self.timetable.per_epoch), sums, last)
+        loss = await self.now(mark)
+        over = self.evaluation.over(loss, stint + 1)
+        if last or not context.may_end_early:
+            return last
+        tag = tag_of(Topic.PAUSE, epochs + stint)
+        if loss is not None:
+            await context.net.broadcast(Announce(tag, np.array([float(over)])))
+        else:
+            due = floats(1, low=0, high=1)
+            over = bool((await context.net.recv(Announce, context.evaluator, tag, values=due)).values[0])
+        if over:  # the same moment once more, with the test rows
+            await self.now(replace(mark, final=True))
+        return over
+
     async def _last_word(self, loss: float | None) -> float:
         """Return what the evaluator, who alone has a loss, says of the weights at the end (see `caution`)."""
         context, tag = self.party.context, tag_of(Topic.PAUSE, 0)

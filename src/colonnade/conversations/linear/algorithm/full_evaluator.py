@@ -1,0 +1,105 @@
+"""The evaluator's part in L-BFGS on all rows (`full`): it knows all scores, how far to go, when to end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from colonnade.arrays import Floats
+from colonnade.conversations.context import Context
+from colonnade.conversations.evaluate import MEGA, Mark, Scribe
+from colonnade.conversations.linear.settings import FullSettings
+from colonnade.losses import scaled_labels
+from colonnade.optim.lbfgs import LimitedMemory
+from colonnade.optim.line_search import search
+from colonnade.secure.ring import joined
+from colonnade.state import Declared
+
+NUMBERS = 7  # behind the scores of a direction: three penalties, summed finely, and the bytes sent
+PATIENCE = 2  # steps have no noise
+ROUNDING = 1e-14  # of the loss: a smaller fall is none
+FLAT = 1e-13  # of the longest gradient: what is shorter is rounding
+
+
+@dataclass
+class FullState:
+    """What steps change: the weights, the gradient there, the direction taken last, the pairs, the counts."""
+
+    w: Floats
+    gradient: Floats
+    direction: Floats  # over all blocks its length is 1
+    memory: LimitedMemory
+    length: float = 1.0  # of the gradient over all blocks, as it was last known
+    longest: float = 0.0  # gradient of the run
+    natural: float = 1.0  # how far along the direction H itself would go
+    step: float = 0.0  # how far the last step went along its direction
+    steps: int = 0
+    sums: int = 0
+    tags: int = 0  # that sums have used: those of all rows may take several
+    converged: bool | None = None  # as the evaluator said
+
+    @property
+    def flat(self) -> bool:
+        """Whether the gradient is nothing but rounding."""
+        return self.length <= FLAT * self.longest
+
+
+class LineSearcher:
+    """The evaluator's part: it knows the scores of all rows, how far to go, and when to end."""
+
+    STATE = Declared(kept=("z", "still"))
+
+    def __init__(self, context: Context[FullSettings], state: FullState, scribe: Scribe) -> None:
+        self.context, self.state, self.scribe = context, state, scribe
+        holder = self.context.label_holder
+        self.loss, self.y = holder.loss, holder.y
+        self.unit = 1.0
+        if self.context.loss.any_unit:  # labels of any size: the objective is the same in any unit
+            self.unit = float(np.sqrt(np.mean(holder.labels**2))) or 1.0
+            self.y = scaled_labels(holder.y, 1 / self.unit)
+        self.z = np.zeros((len(self.y), *self.context.plan.objective.shape))
+        self.still = 0  # steps in a row that lowered the loss by nothing but rounding
+        scribe.ending.settling.patience = PATIENCE
+
+    def begin(self) -> Floats:
+        """Return the unit, and the first theta, at weights of zero."""
+        return np.concatenate([[self.unit, 0.0], self._theta(self.z).ravel()])
+
+    def go(self, total: Floats) -> Floats:
+        """Return how far to go along a direction of which all parties told the scores; and theta there, to go
+        on."""
+        u, (ww, wd, dd) = total[:-NUMBERS].reshape(self.z.shape), joined(total[-NUMBERS:-1]).tolist()
+
+        def along(t: float) -> tuple[float, float]:
+            z = self.z + t * u
+            value = float(self.loss.value(z, self.y).mean()) + 0.5 * (ww + 2 * t * wd + t * t * dd)
+            return value, float(np.vdot(self._theta(z), u)) / len(z) + wd + t * dd
+
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too far may be infinite
+            t, before, after = search(along, self.state.natural)
+        if self.state.flat:  # scores are rounded away; what is left of a penalty's slope would lead anywhere
+            t = 0.0
+        self.z += t * u
+        penalty = 0.5 * (ww + 2 * t * wd + t * t * dd)
+        self.still = self.still + 1 if before - after <= ROUNDING * before else 0
+        done = t == 0.0 or self.still >= PATIENCE
+        over = self._note(self.unit**2 * penalty, float(total[-1])) or done
+        ending = self.scribe.ending
+        if done and self.context.plan.pace.open:
+            ending.converged = True  # to the last digit
+        theta = np.zeros(0) if over else self._theta(self.z).ravel()
+        word = -1.0 if ending.converged is None else float(ending.converged)
+        return np.concatenate([[t, word], theta])
+
+    def _note(self, penalty: float, sent: float) -> bool:
+        """Write down the loss after this step, which costs no message; returns whether the run is over."""
+        clock, steps = self.context.net.clock, self.state.steps + 1
+        with clock.uncharged():
+            mark = Mark(steps, self.state.sums, final=False)
+            z = self.unit * self.z
+            loss = self.scribe.record([z], penalty, round(sent * MEGA), clock.now(), mark)
+        return self.scribe.ending.over(loss, steps) or steps >= self.context.plan.pace.epochs
+
+    def _theta(self, z: Floats) -> Floats:
+        return self.loss.dz(z, self.y)
