@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from colonnade.deploy.books.daily_comparisons import DailyComparisons, Kind, Purpose
-from colonnade.deploy.books.hash_chain import START, append, read_chain
+from colonnade.deploy.books.hash_chain import ChainEnd, append, read_chain
 from colonnade.deploy.books.score_drift import ScoreMonitor
 from colonnade.shares import now
 
@@ -106,14 +106,19 @@ class Journal:
     decisions: list[Decision] = field(default_factory=list)
     compared: DailyComparisons = field(default_factory=DailyComparisons)
     trained: dict[tuple[str, str], Comparison] = field(default_factory=dict)  # last by peer and entry
-    last: str = START  # the hash of the last line on disk
+    on_disk: ChainEnd = field(default_factory=ChainEnd)
 
     def __post_init__(self) -> None:
-        written, self.last = read_journal(self.path)
+        written, self.on_disk = read_journal(self.path)
         self.decisions = [each for each in written if isinstance(each, Decision)][-SHOWN:]
         for each in written:
             if isinstance(each, Comparison):
                 self._remember(each)
+
+    @property
+    def last(self) -> str:
+        """The hash of the last line on disk."""
+        return self.on_disk.last
 
     def note(self, text: str) -> None:
         """Add an event to the latest, of which only the last few are kept."""
@@ -149,10 +154,10 @@ class Journal:
         self._write(interruption)
 
     def _write(self, written: Written) -> None:
-        self.last = append(self.path, self.last, msgspec.json.encode(written))
+        self.on_disk = append(self.path, self.on_disk, msgspec.json.encode(written))
 
 
-def read_journal(path: Path) -> tuple[list[Written], str]:
-    """Return all that a journal keeps, the oldest first, and its last hash; ShareError if it was changed."""
-    records, last = read_chain(path)
-    return [msgspec.json.decode(record, type=Written) for record in records], last
+def read_journal(path: Path) -> tuple[list[Written], ChainEnd]:
+    """Return all that a journal keeps, the oldest first, and its end; ShareError if it was changed or cut."""
+    records, end = read_chain(path)
+    return [msgspec.json.decode(record, type=Written) for record in records], end
