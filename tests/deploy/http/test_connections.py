@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http import monitor
 from colonnade.deploy.http.connections import MOST, ConnectionLimits
 from colonnade.deploy.policy.quotas import Quota
-from colonnade.deploy.process.logs import OneLine
+from colonnade.deploy.process.logs import FEW, LONGEST, FewOfStrangers, OneLine
 from colonnade.deploy.settings import read_settings
 from colonnade.errors import Refused
 from colonnade.net.stream.port import free_ports
@@ -114,3 +115,32 @@ def test_what_a_peer_says_cannot_look_like_another_line_of_the_log() -> None:
     )
     text = OneLine("%(levelname)s %(message)s").format(record)
     assert text == "INFO refused: a\\n2026 INFO all is well\\x1b[2J"
+
+
+def test_strangers_write_few_and_short_lines() -> None:
+    """A bad request had 708 bytes and more of a traceback in the log, as often as somebody sent one."""
+    clock = [0.0]
+    few, out = FewOfStrangers(lambda: clock[0]), io.StringIO()
+    handler = logging.StreamHandler(out)
+    handler.addFilter(few)
+    handler.setFormatter(OneLine("%(message)s"))
+
+    def bad_requests(name: str, count: int) -> str:
+        out.seek(0)
+        out.truncate()
+        for _ in range(count):
+            error = ValueError("x" * 5000)
+            told = (type(error), error, None)
+            handler.handle(
+                logging.LogRecord(name, logging.ERROR, __file__, 1, "Error handling request", (), told)
+            )
+        return out.getvalue()
+
+    written = bad_requests("aiohttp.server", 1000)
+    assert written.count("\n") == FEW
+    assert len(written) <= FEW * (LONGEST + 1)
+    assert written.startswith("Error handling request: ValueError('xxx")
+    assert bad_requests("aiohttp.server", 5) == ""
+    clock[0] = 61.0
+    assert "(995 such lines before it were left out)" in bad_requests("aiohttp.server", 1)
+    assert "x" * 5000 in bad_requests("colonnade.service", 1)  # the daemon's own are whole

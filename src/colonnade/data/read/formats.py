@@ -73,6 +73,7 @@ def parsed(path: Path, plain: bytes, wanted: Wanted, dialect: Dialect, said: tup
     import pyarrow.csv
 
     separator, asked = str(dialect.separator), {*wanted.categorical, *wanted.ids}
+    header.refuse_too_wide(path, plain, separator)
     # a name in the file may have blanks around it
     spelt = [c for c in header.names_of(plain, separator) if c.strip() in asked]
 

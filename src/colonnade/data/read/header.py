@@ -13,6 +13,7 @@ from colonnade.data.read.recognise import number_of
 from colonnade.data.table import count, some
 from colonnade.errors import DataError
 
+MOST_COLUMNS = 100_000
 NUMBERS = 0.5  # from this part of numbers among its names on, a line is no header
 INDEX = "__index_level_0__"  # what pandas calls an index without a name in Parquet files
 
@@ -50,6 +51,18 @@ def _no_header(names: Sequence[str]) -> tuple[str, ...]:
 def names_of(plain: bytes, separator: str) -> list[str]:
     """Return the names in the first line that is not blank, as they are written."""
     return next((row for row in _records(plain[:BEGINNING], separator) if row), [])
+
+
+def refuse_too_wide(path: object, plain: bytes, separator: str) -> None:
+    """Refuse a first line of more columns than the parser can hold, before it is tried: it would abort."""
+    plain = plain.lstrip(b"\r\n")
+    end = plain.find(b"\n")
+    columns = plain.count(separator.encode(), 0, len(plain) if end < 0 else end) + 1
+    if columns > MOST_COLUMNS:
+        raise DataError(
+            f"{path}: its first line has {columns:,} fields, and at most {MOST_COLUMNS:,} are read; give "
+            "wide tables as Parquet or LIBSVM, or set separator"
+        )
 
 
 def mended(plain: bytes, separator: str) -> bytes | None:
