@@ -62,7 +62,7 @@ async def converse(context: Context[FullSettings]) -> Outcome:
 class FullConversation:
     """One party's side: it scores directions and moves along them."""
 
-    STATE = Declared(kept=("state", "unit", "theta"), parts=("searcher",))
+    STATE = Declared(kept=("state", "unit", "theta"))
 
     context: Context[FullSettings]
     evaluation: Evaluation = field(init=False)
@@ -80,7 +80,7 @@ class FullConversation:
         self.rows = self.context.engine.rows(X)
         scribe = self.evaluation.scribe
         self.searcher = LineSearcher(self.context, self.state, scribe) if scribe is not None else None
-        self.context.gates.keep(self, "state", "unit", "theta")
+        self.context.gates.keep(self)
         if self.searcher is not None:
             self.context.gates.keep(self.searcher, name="FullConversation.judge")
 
