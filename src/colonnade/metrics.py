@@ -10,7 +10,8 @@ from colonnade.losses import Loss, labels_of, mean_loss, weights_of
 
 
 def metrics_of(loss: Loss, z: Floats, y: Floats) -> dict[str, float]:
-    """Metrics of scores z by name: the loss with accuracy and AUC, or, for numbers, with RMSE and R2 or D2.
+    """Return metrics of scores z by name: the loss with accuracy and AUC, or, for numbers, with RMSE and R2
+    or D2.
 
     The loss is without a penalty, so that losses of different settings compare. D2 is what R2 becomes for a
     Poisson or gamma loss: the part of the deviance that the model explains. Where weights stand beside the
@@ -29,7 +30,7 @@ def metrics_of(loss: Loss, z: Floats, y: Floats) -> dict[str, float]:
 
 
 def _explained(loss: Loss, squared_error: float, deviance: float, y: Floats) -> dict[str, float]:
-    """R2, or D2 where the deviance is no squared error; none where all labels are alike."""
+    """Return R2, or D2 where the deviance is no squared error; none where all labels are alike."""
     labels, weight = labels_of(y), weights_of(y)
     mean = float(np.average(labels, weights=weight))
     if np.ptp(labels) == 0:
@@ -42,7 +43,7 @@ def _explained(loss: Loss, squared_error: float, deviance: float, y: Floats) -> 
 
 
 def auc(z: Floats, positive: NDArray[np.bool_], weight: Floats | None = None) -> float:
-    """AUC: the chance that a positive row scores above a negative one, ties counting half.
+    """Return the AUC: the chance that a positive row scores above a negative one, ties counting half.
 
     >>> auc(np.array([0.1, 0.9, 0.9, 0.3]), np.array([False, True, False, True]))
     0.625

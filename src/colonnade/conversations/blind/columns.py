@@ -1,8 +1,9 @@
 """An owner's columns as they are veiled: turned by a secret rotation, then rounded to fixed point.
 
-Whoever sees totals of exact fixed-point columns for long enough can find the columns by lattice reduction. A
-rotation that only the owner knows takes the grid away: what is found then are columns turned by an unknown
-matrix. SGD, SVRG and SAGA with an l2 penalty do not care how columns are turned, and weights are turned back.
+A party that sees totals of exact fixed-point columns for long enough can find the columns by lattice
+reduction. A rotation that only the owner knows takes the grid away: what is found then are columns turned by
+an unknown matrix. SGD, SVRG and SAGA with an l2 penalty do not care how columns are turned, and weights are
+turned back.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Lengths:
 
     @staticmethod
     def of(total: Floats) -> Lengths:
-        """From the sums of the owners' squared lengths (`columns.lengths`)."""
+        """Return the lengths that follow from the sums of the owners' squared lengths (`columns.lengths`)."""
         return Lengths(math.sqrt(float(total[0])), math.sqrt(float(total[1])))
 
     def reach(self, t: Floats) -> Floats:
@@ -52,10 +52,10 @@ class Lengths:
 
 
 def column_bits(free: float, more: float) -> int:
-    """Return how finely columns are written: scores have so many bits for columns, twice, and a usual
+    """Return how finely columns are written: scores have this many bits for columns, twice, and a usual
     coefficient.
 
-    Coefficients get so many bits more than columns.
+    Coefficients get this many bits more than columns.
     """
     return min(FINEST, max(COARSEST, math.floor((free - more) / 3)))
 
@@ -124,7 +124,7 @@ class Slot:
         return significant < COARSE
 
     def written(self, t: Floats, *, coarse: bool = False) -> tuple[Words, Floats]:
-        """Coefficients as words, [classes, rows], and the numbers that these words are."""
+        """Return coefficients as words, [classes, rows], and the numbers that these words are."""
         scaled = t * 2.0**self.bits
         if not float(np.abs(scaled).max(initial=0.0)) < 2.0**62:
             raise FixedPointOverflow("a step of blind training does not fit the fixed-point range")
@@ -141,7 +141,7 @@ class Slot:
         return words, sent
 
     def settle(self, squares: Floats | None = None) -> None:
-        """An epoch is over, or squared lengths are known: what follows adds up anew."""
+        """Begin to add up again: an epoch is over, or squared lengths are known."""
         if np.any(self.peak):
             self.grew = math.sqrt(float(np.max(self._grown)))
         self.squares, self.peak = self.length**2 if squares is None else squares, 0.0

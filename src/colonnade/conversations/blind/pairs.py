@@ -85,7 +85,7 @@ class PairProducts:
     # -- set-up ---------------------------------------------------------------------------------------
 
     async def set_up(self) -> None:
-        """Owners veil their columns for each asker, with words of their own."""
+        """Set up the products: owners veil their columns for each asker, with words of their own."""
         streams = self.context.streams
         for number, side in enumerate(self.sides):
             roles, tag = side.roles, tag_of(Topic.BLIND, number << 32)
@@ -193,7 +193,7 @@ class PairProducts:
     # -- within ---------------------------------------------------------------------------------------
 
     async def _send(self, tag: int, lot: Open | None, batch: int) -> None:
-        """At an asker: what was added last and, for scores, its part of the weights, to every owner."""
+        """Send every owner, from an asker, what was added last and, for scores, its part of the weights."""
         due = self._due[2] if self._due is not None else {}
         for place, side in enumerate(self.sides):
             if side.asker is None:
@@ -205,7 +205,7 @@ class PairProducts:
             await self.net.send(side.roles.owner, Veil(tag, said.moved, weights, self._version))
 
     async def _hear(self, tag: int) -> None:
-        """At an owner: take in what was added, and keep the askers' parts of the weights."""
+        """Take in, at an owner, what was added, and keep the askers' parts of the weights."""
         self._weights: dict[int, Words] = {}
         for place, side in enumerate(self.sides):
             if side.owner is None:

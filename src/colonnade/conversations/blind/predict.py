@@ -2,7 +2,7 @@
 
 Owners keep their part of the weights and the key of their rotation, the label holder its parts of all. A
 request is one question for scores (`secure.product`): owners veil the rows that are asked for, and the total
-goes to whoever asks. What each side learns: the asker learns the total scores of the rows it names.
+goes to the asker. What each side learns: the asker learns the total scores of the rows it names.
 """
 
 from __future__ import annotations

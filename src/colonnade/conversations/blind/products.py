@@ -38,7 +38,7 @@ ROOM = 2**33  # words of the veiled columns of one owner, at most
 HELD = 2**23  # words of all owners' veiled columns that are held in memory; more are in a file
 STRETCH = 4096  # rows of a message that veils columns
 NOTHING = np.zeros((0, 0), dtype=np.uint64)
-_SIDE = 2**40  # no run has so many rounds
+_SIDE = 2**40  # no run has that many rounds
 
 
 @dataclass(eq=False)
@@ -81,7 +81,7 @@ class Verbs:
     STATE = Declared(kept=("part", "versions", "_counts"), remade=("_due",))
 
     def __init__(self, context: Context[Any], sizes: dict[str, int]) -> None:
-        """`sizes` are the rows of all tables."""
+        """Make the products; `sizes` are the rows of all tables."""
         blind = context.plan.blind
         if blind is None:
             raise RuntimeError("the plan is not blind")
@@ -281,7 +281,7 @@ class Verbs:
         return words(0, 0) if due is None else words(due.lot.lot.added, len(due.lot.lot.batches[due.batch]))
 
     def _apply(self, veil: Veil) -> None:
-        """At an owner: what the label holder has added since the last message."""
+        """Apply, at an owner, what the label holder has added since the last message."""
         due = self._due
         if due is not None and due.lot.owned is not None:
             self.part[due.vectors] += due.lot.owned.add(due.batch, veil.moved)
@@ -314,7 +314,7 @@ def of_version(sender: str, veil: Veil, due: int) -> None:
 
 
 async def received(net: Endpoint, widths: Mapping[str, int], tag: int, rows: int, held: int = HELD) -> Words:
-    """Owners' veiled columns, side by side, in messages from a tag on.
+    """Return the owners' veiled columns, side by side, in messages from a tag on.
 
     More than `held` words are in a file that is mapped into memory.
     """

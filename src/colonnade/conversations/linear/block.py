@@ -148,7 +148,8 @@ def scored_by(rows: RowKernels, count: int, w: Floats) -> Scored:
 
 
 def joined(thetas: Thetas) -> list[tuple[int, int, int, Floats, int]]:
-    """Thetas of neighbouring batches as one: the epoch, from which row to which, theta, of how many batches.
+    """Return thetas of neighbouring batches as one: the epoch, from which row to which, theta, of how many
+    batches.
 
     >>> one, two = np.array([0.5, 1.0]), np.array([0.0, 2.0])
     >>> joined([(Round(7, 1, 2, 4), two), (Round(6, 1, 0, 2), one)])

@@ -129,7 +129,7 @@ def fades(job: Job, preset: Preset) -> bool:
 
 
 def space(job: Job, preset: Preset) -> Space:
-    """Penalties; where steps have noise that depends on it, the batch as well."""
+    """Return the penalties; where steps have noise that depends on it, the batch as well."""
     found = dict(penalty(job, preset))
     if direction_of(job, preset) == "plain":
         found["train.l1"] = [0.0, 1e-5, 1e-4, 1e-3]
@@ -139,7 +139,8 @@ def space(job: Job, preset: Preset) -> Space:
 
 
 def backward_ahead(job: Job, preset: Preset, label_holders: int) -> int:
-    """Batches in flight: what the job says, or one for every dominator, as in the paper."""
+    """Return how many batches are in flight: what the job says, or one for every dominator, as in the
+    paper."""
     ahead = job.train.ahead or label_holders
     if job.secure.labels == "blind":
         return check_delay(ahead, job.train.max_delay, each=1)  # one label holder launches all, in order
@@ -171,7 +172,8 @@ def backward_stale(job: Job, ahead: int, label_holders: int) -> int:
 
 
 def pull_ahead(job: Job, preset: Preset, label_holders: int) -> int:
-    """Batches in flight at every party that pulls: what the job says or, where messages take time, two.
+    """Return how many batches are in flight at every party that pulls: what the job says or, where messages
+    take time, two.
 
     With one a party waits for its own scores before every update. Where they are there at once a second one
     would only make weights older, and where the job bounds delays it would take room from slow parties.

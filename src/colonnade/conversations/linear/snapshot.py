@@ -23,7 +23,7 @@ from colonnade.messages import Announce
 from colonnade.net.expect import NOTHING, floats
 
 Tags = Callable[[int], list[int]]
-"""Gives so many tags that no snapshot has used; all parties count alike."""
+"""Gives this many tags that no snapshot has used; all parties count alike."""
 
 _TAKEN = np.empty(0)
 
@@ -31,7 +31,7 @@ _TAKEN = np.empty(0)
 async def announced(
     context: Context[LinearSettings], block: Block, roots: tuple[str, ...], tags: Tags, number: int
 ) -> Floats:
-    """Theta of every row, a part from every dominator; `number` is the round that an error names."""
+    """Return theta of every row, a part from every dominator; `number` is the round that an error names."""
     n, me, w = context.train.rows, context.me, block.w.copy()
     theta = np.empty((n, *w.shape[1:]))
     cuts = np.linspace(0, n, len(roots) + 1).astype(int).tolist()
@@ -57,7 +57,7 @@ async def announced(
 async def pulled(
     context: Context[LinearSettings], block: Block, pullers: tuple[str, ...], tags: Tags
 ) -> Floats | None:
-    """Theta of every row at a label holder, which pulls all scores for itself; None elsewhere."""
+    """Return theta of every row at a label holder, which pulls all scores for itself; None elsewhere."""
     n, me, w = context.train.rows, context.me, block.w.copy()
     theta = np.empty((n, *w.shape[1:])) if me in pullers else None
     waves = runs(0, n, w.shape[1:])

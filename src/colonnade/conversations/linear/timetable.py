@@ -2,7 +2,7 @@
 
 A pass is one look at every row. For SVRG a snapshot costs one pass and the steps after it another
 `INNER`; its first pass is plain SGD. A pause is a gate in the window: at an epoch's end the step is
-measured anew, or a snapshot is taken; between batches the quasi-Newton direction takes in a pair.
+measured again, or a snapshot is taken; between batches the quasi-Newton direction takes in a pair.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Timetable:
         return {epoch * self.per_epoch for epoch in (*self.snapshots, *self.tunings)} | set(self.pairs)
 
     def passes(self, rounds: int) -> int:
-        """Passes over the rows after so many rounds of steps, snapshots included."""
+        """Return the passes over the rows after this many rounds of steps, snapshots included."""
         return rounds // self.per_epoch + self._snapshots_before(rounds)
 
     def rounds(self, rounds: int) -> int:

@@ -76,14 +76,14 @@ class Tuner:
                 context, piece, self._next(), partial(_iterate, bent, steepest), floats(len(piece))
             )
             eigenvalue, worst, values = map(float, news[-EXTRA:])
-            # of length near 1 whatever the columns' scale, or it would leave the range of the fixed-point sum
+            # of length near 1 at any scale of columns, or it would leave the range of the fixed-point sum
             self.v = self._rows.gradient(0, n, news[:-EXTRA]) / (n * eigenvalue or 1.0)
             self.values_a_row = values / len(context.plan.parties)
         mean = MARGIN * eigenvalue + penalty
         return Smoothness(mean=mean, worst_row=max(worst + penalty, mean))
 
     def _anywhere(self, n: int) -> tuple[Floats, float]:
-        """Return the largest curvature of the loss at sampled rows, whatever their scores, and at any row."""
+        """Return the largest curvature of the loss at sampled rows, for any scores, and at any row."""
         if self.context.me != self.context.evaluator:
             return NOTHING, 0.0
         most = self.context.label_holder.steepest

@@ -9,9 +9,9 @@ from operator import itemgetter
 
 
 class Conditions:
-    """Lets tasks wait until something holds; whoever changes what they ask for wakes them.
+    """Lets tasks wait until something holds; a change of what they ask for wakes them.
 
-    They wake in the order of what they wait for, whatever came before: so a run goes on as it would have.
+    They wake in the order of what they wait for, in any order of coming: so a run goes on as it would have.
     """
 
     def __init__(self) -> None:

@@ -1,11 +1,11 @@
 """How late a theta can be where dominators launch rounds at their own pace (`own_pace`), with the proof.
 
 The keeper gives a dominator at most `lead` shares between two thetas of any other. Nobody waits for ever: if
-i waits for j, then i was given a share after j's last theta, so whoever has been waiting longest has nobody
-to wait for. Say that a party gives its shares b rounds of a dominator ahead (b is `ahead`, or `ahead` +
-`stale`) and reads its weights for a round of dominator j. Until it applies the round's theta,
-- it applies at most 2 (b - 1) other thetas of j;
-- of another dominator, the keeper has given at most 2 b shares of rounds that this party has not applied yet,
+i waits for j, then i was given a share after j's last theta, so the one that has been waiting longest has
+nobody to wait for. Say that a party gives its shares b rounds of a dominator ahead (b is `ahead`, or `ahead`
++ `stale`) and reads its weights for a round of dominator j. Until it applies the round's theta, - it applies
+at most 2 (b - 1) other thetas of j; - of another dominator, the keeper has given at most 2 b shares of rounds
+that this party has not applied yet,
   and meanwhile it gives at most `lead` between any two of the 2 b + 1 thetas of j that it sees.
 With m dominators that is 2 (b - 1) + (m - 1) (2 b + (2 b + 1) lead) updates (`bound`). The two delays of the
 theorems have the same bound: tau_1 counts the updates that the dominator had made when it computed theta and
@@ -30,7 +30,8 @@ def each_ahead(ahead: int, dominators: int) -> int:
 
 
 def bound(dominators: int, ahead: int, stale: int, lead: int) -> int | None:
-    """Return the most updates that a theta can be late, with so many batches in flight each; None: no bound.
+    """Return the most updates that a theta can be late, with this many batches in flight each; None: no
+    bound.
 
     >>> bound(1, 4, 0, UNBOUNDED), bound(3, 1, 0, 1), bound(3, 1, 0, UNBOUNDED)
     (6, 10, None)

@@ -19,7 +19,7 @@ class Delays:
     read_at: dict[int, int] = field(default_factory=dict)
     updates: int = 0  # of this epoch
     squares: int = 0  # of their delays, summed
-    look: int = FIRST_LOOK  # after so many updates of this epoch
+    look: int = FIRST_LOOK  # after this many updates of this epoch
 
     def read(self, number: int, finished: int) -> None:
         """Note that the weights are read for a round, after this many updates."""

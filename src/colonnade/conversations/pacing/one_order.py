@@ -134,7 +134,7 @@ class OneOrder(Pacing):
     def beyond(self, *, behind: bool) -> int:
         """Return how many rounds beyond its window a party may score: some, while it is behind.
 
-        Whoever makes an update of every theta cannot catch up, and must not get further behind.
+        A party that makes an update of every theta cannot catch up, and must not get further behind.
         """
         return self._stale if behind else 0
 

@@ -30,7 +30,7 @@ from colonnade.conversations.pacing.stages import Stages, StagesState
 from colonnade.net.network import Network
 from colonnade.state import Declared
 
-OTHERS, OWN = 1, 2  # who wakes first where both may go on, whoever came first
+OTHERS, OWN = 1, 2  # who wakes first where both may go onin any order of coming
 
 
 @dataclass
@@ -172,7 +172,8 @@ class OwnPace(Pacing):
         return self.done
 
     def heard(self, number: int, seen: Sequence[int]) -> None:
-        """Note which rounds were finished where a round's theta was computed: so many of every dominator."""
+        """Note which rounds were finished where a round's theta was computed: this many of every
+        dominator."""
         self.state.seen[number] = seen
         self.shares_ahead.hear(number % self._dominators)
         self._conditions.changes += 1  # it says how many shares its dominator uses
@@ -183,7 +184,7 @@ class OwnPace(Pacing):
         return self._most_beyond > 0
 
     async def let_give(self) -> None:
-        """Let those who give shares ask for the processor before whoever has stepped asks again."""
+        """Let those who give shares ask for the processor before a party that has stepped asks again."""
         await asyncio.sleep(0)
 
     async def catch_up(self, net: Network) -> None:
@@ -290,7 +291,7 @@ class OwnPace(Pacing):
         return self.stages.gates()
 
     async def reaches(self, number: int) -> bool:
-        """Wait until so many rounds are finished; False if the run stops before that."""
+        """Wait until this many rounds are finished; False if the run stops before that."""
         return await self.stages.reaches(number)
 
     async def ends(self) -> None:

@@ -142,7 +142,7 @@ class Pacing(ABC):
         return False
 
     async def let_give(self) -> None:
-        """Let those who give shares ask for the processor before whoever has stepped asks again."""
+        """Let those who give shares ask for the processor before a party that has stepped asks again."""
         return
 
     async def catch_up(self, net: Network) -> None:
@@ -165,7 +165,7 @@ class Pacing(ABC):
 
     @abstractmethod
     async def reaches(self, number: int) -> bool:
-        """Wait until so many rounds are finished; False if the run stops before that."""
+        """Wait until this many rounds are finished; False if the run stops before that."""
 
     @abstractmethod
     async def ends(self) -> None:

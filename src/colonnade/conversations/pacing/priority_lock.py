@@ -1,7 +1,7 @@
 """Hands out a party's time: of all that wait for it, the most urgent first.
 
 Shares for others come first, since everybody waits for them; a dominator's own round comes next, and takes
-along whatever thetas of others wait; what is left are thetas that nobody else takes. Each party's windows
+along all thetas of others wait; what is left are thetas that nobody else takes. Each party's windows
 bound how much of the first there is, so that nothing waits for ever.
 """
 
@@ -53,10 +53,10 @@ class PriorityLock:
             raise
 
     def release(self) -> None:
-        """Give the worker to whoever is next."""
+        """Give the worker to the next one."""
         self._free = True
         if self._waiting:
-            # not at once: whoever gives it back may have something more urgent to do next
+            # not at once: the one that gives it back may have something more urgent to do next
             asyncio.get_running_loop().call_soon(self._grant)
 
     def _grant(self) -> None:

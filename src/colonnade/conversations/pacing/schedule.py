@@ -4,9 +4,9 @@ Because every party knows the schedule, a partial score can be sent before anybo
 message names its rows by the number of its round.
 
 Up to `BLOCK` rows are one shuffle. More are shuffled block by block: the file is cut into slices of
-neighbouring rows, a block is so many slices from anywhere in it, and the rows of a block are shuffled. So an
-epoch is read in stretches that a disk reads well, nobody needs the order of more than the blocks at hand, and
-a file that is sorted still gives mixed batches.
+neighbouring rows, a block is this many slices from anywhere in it, and the rows of a block are shuffled. So
+an epoch is read in stretches that a disk reads well, nobody needs the order of more than the blocks at hand,
+and a file that is sorted still gives mixed batches.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class OwnPasses(OwnTurns):
         """Return the batch of a round, in its dominator's own pass."""
         per_epoch, starts = self.per_epoch, self._starts
         epoch, turn = divmod(number // len(self.dominators), per_epoch)
-        # whoever is back at its first batch goes around once more, one batch further
+        # a dominator that is back at its first batch goes around once more, one batch further
         position = (number + turn // self._lap + offset) % per_epoch
         return Round(number, epoch, starts[position], starts[position + 1])
 
@@ -195,7 +195,7 @@ def at_own_pace(*, remembers: bool) -> type[OwnTurns]:
     An estimator that remembers the latest thetas, as SAGA does, needs another shuffle in every epoch of the
     run. What it remembers of a run's first batches is of
     weights that knew nothing: met again as the same batches, one after the other, they are a row of steps
-    that lead far astray; scattered over all batches they cancel against the mean.
+    that lead far off; scattered over all batches they cancel against the mean.
 
     >>> at_own_pace(remembers=True).__name__, at_own_pace(remembers=False).__name__
     ('OwnTurns', 'OwnPasses')

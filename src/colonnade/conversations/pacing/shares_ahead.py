@@ -67,7 +67,7 @@ class SharesAhead:
         self.state.heard[index] += 1
 
     def look_back(self, given: Sequence[int]) -> None:
-        """Note that an update is made; so many shares were given to every dominator until now."""
+        """Note that an update is made; this many shares were given to every dominator until now."""
         heard, heard_before, given_before = self.state.heard, self.state.heard_before, self.state.given_before
         for index, shares in enumerate(given):
             used, new = heard[index] - heard_before[index], shares - given_before[index]

@@ -34,7 +34,8 @@ class StagesState:
 
 
 class Stages:
-    """The stages of a run at one party. `changed` tells whoever waits for rounds that one began or ended."""
+    """The stages of a run at one party. `changed` tells the tasks that wait for rounds that one began or
+    ended."""
 
     STATE = Declared(remade=("_conditions", "_awaited"))
 
@@ -81,7 +82,7 @@ class Stages:
             self.close(state.stage, begun, last=state.ending or state.stage == len(state.limits) - 1)
 
     def close(self, stage: int, counts: Sequence[int], *, last: bool) -> None:
-        """End a stage with so many rounds of every dominator, since the keeper says so."""
+        """End a stage with this many rounds of every dominator, since the keeper says so."""
         state = self.state
         known = state.closed[-1] if state.closed else [0] * len(self._counts.base)
         if stage != len(state.closed) or len(counts) != len(known) or state.last is not None:
@@ -153,7 +154,7 @@ class Stages:
         await self._conditions.until(holds)
 
     async def reaches(self, number: int) -> bool:
-        """Wait until so many rounds are finished; False if the run stops before that."""
+        """Wait until this many rounds are finished; False if the run stops before that."""
         self._awaited.append(number)
         try:
             await self._conditions.until(lambda: sum(self._counts.base) >= number or self.over())

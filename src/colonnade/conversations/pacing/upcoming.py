@@ -48,7 +48,7 @@ class Upcoming:
         await self._pace.until(lambda: not self.taken and (self.may_give() or self.first is None), first)
 
     def begun(self) -> list[Round]:
-        """Begin every round that may begin now, of whoever is behind first; or one, if not `together`."""
+        """Begin every round that may begin now, of those that are behind first; or one, if not `together`."""
         batches: list[Round] = []
         upcoming, extra, pace = self._next, self._extra(), self._pace
         for place in sorted(upcoming, key=upcoming.__getitem__):

@@ -20,7 +20,7 @@ class Chain:
             self.after[one], self.before[other] = other, one
 
     def pairs(self, k: int) -> Iterator[tuple[int, int]]:
-        """The pairs of neighbours that one thing is part of."""
+        """Yield the pairs of neighbours that one thing is part of."""
         if k in self.before:
             yield self.before[k], k
         if k in self.after:

@@ -1,4 +1,4 @@
-"""Joining of bins by whoever holds the label, from their counts alone.
+"""Joining of bins by the label holder, from their counts alone.
 
 First those with too few goods or bads to be told, then those that break a monotone order if one is wanted,
 then those whose joining costs the least IV until there are no more than wanted. A peer chooses how many bins
@@ -88,7 +88,7 @@ class _Pile:
         return tuple(numbers)
 
     def _groups(self) -> Iterator[int]:
-        """All groups that are left, in order."""
+        """Yield all groups that are left, in order."""
         return (k for k, into in enumerate(self._into) if into == k)
 
     def _rows(self) -> tuple[list[int], list[int]]:

@@ -3,7 +3,7 @@
     WOE of a bin = ln( (its goods / all goods) / (its bads / all bads) )
     IV of a column = sum over bins of (its goods / all goods - its bads / all bads) WOE
 
-A row is bad if its label is the positive one. Whoever holds the label joins bins from their counts (`join`).
+A row is bad if its label is the positive one. The label holder joins bins from their counts (`join`).
 """
 
 from __future__ import annotations

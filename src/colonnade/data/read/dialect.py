@@ -220,7 +220,7 @@ def _decoded(content: bytes, encoding: str | None, name: str) -> tuple[str, str]
 
 
 def _beginning(plain: bytes) -> str:
-    """Whole lines from the beginning of the file."""
+    """Return whole lines from the beginning of the file."""
     if len(plain) <= BEGINNING:
         return plain.decode()
     head = plain[:BEGINNING]

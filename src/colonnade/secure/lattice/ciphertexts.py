@@ -40,7 +40,7 @@ class Ciphertexts:
 
     @staticmethod
     def read(parameters: Parameters, groups: int, terms: int, data: bytes) -> Ciphertexts:
-        """Return so many groups of so many ciphertexts, as `bytes` wrote them; refuse anything else."""
+        """Return this many groups of this many ciphertexts, as `bytes` wrote them; refuse anything else."""
         reader = Reader(data, "ciphertexts")
         seed = reader.take(SEED)
         values = _room(parameters, seed, groups, terms)
@@ -129,7 +129,7 @@ def zeros_added(public: Ciphertexts, out: list[Words], source: Source) -> None:
 
 
 def packed(words: Words, bits: int) -> bytes:
-    """Return words of so many bits side by side."""
+    """Return words of this many bits side by side."""
     room = np.empty(words.size // 8 * bits, dtype=np.uint8)
     code().pack(words, room, bits)
     return room.tobytes()
@@ -152,7 +152,7 @@ class Reader:
         return bytes(part)
 
     def words(self, out: Words, bits: int, below: int) -> None:
-        """Fill an array with words of so many bits, all of them below a limit."""
+        """Fill an array with words of this many bits, all of them below a limit."""
         part = np.frombuffer(self.take(out.size // 8 * bits), dtype=np.uint8)
         code().unpack(part, out, bits)
         if not (out < np.uint64(below)).all():

@@ -50,7 +50,7 @@ class CoefficientAnswer:
 
     @staticmethod
     def read(ring: CoefficientParameters, answers: int, data: bytes) -> CoefficientAnswer:
-        """Return so many answers, as `bytes` wrote them; refuse anything else."""
+        """Return this many answers, as `bytes` wrote them; refuse anything else."""
         reader = Reader(data, "answers")
         c_1 = np.empty((answers, ring.degree), dtype=np.uint64)
         reader.words(c_1, ring.cut, 2**ring.cut)
@@ -172,7 +172,7 @@ def encrypted_weights(key: SecretKey, ring: CoefficientParameters, w: Words) -> 
 
 
 def askers_part(key: SecretKey, got: CoefficientAnswer, count: int, every: int) -> Words:
-    """Return the asker's part of an answer, a word of `cut` bits for every so many coefficients."""
+    """Return the asker's part of an answer, a word of `cut` bits for every this many coefficients."""
     ring, p = got.ring, got.ring.q
     # centred, c_1 s is smaller than p / 2, so it is found as a whole number
     product = centred(key.times(0, residues(centred(got.c_1, 2**ring.cut), p)), p)

@@ -23,7 +23,7 @@ FISHER = math.sqrt(3) / 2 * math.acosh(2)  # Fisher's information of a sum of th
 
 @dataclass(frozen=True)
 class Parameters:
-    """A ring: so many coefficients, the primes of q, and the modulus of what is encrypted."""
+    """A ring: this many coefficients, the primes of q, and the modulus of what is encrypted."""
 
     degree: int
     primes: tuple[int, ...]
@@ -59,7 +59,7 @@ class Parameters:
         return (2 * self.degree + 1) * ERROR
 
     def chunks(self, rows: int) -> int:
-        """Return how many polynomials so many numbers fill."""
+        """Return how many polynomials this many numbers fill."""
         return -(-rows // self.degree)
 
 
@@ -102,7 +102,7 @@ class SlotParameters(Parameters):
         for p in reversed(self.primes[self.kept :]):
             left //= p  # dropping a prime rounds both parts: by 1/2 (1 + N) of what remains
             off += (1 + self.degree) / 2 * self.plain / left
-        return off + (self.kept > 1) / 2 * self.plain / self.primes[0]  # whoever decrypts rounds once more
+        return off + (self.kept > 1) / 2 * self.plain / self.primes[0]  # decryption rounds once more
 
     @cached_property
     def flood_bits(self) -> int:
@@ -115,7 +115,7 @@ class SlotParameters(Parameters):
         return self._off(self.flood_bits)
 
     def told(self, coefficients: int) -> float:
-        """Return the advantage that noise of so many coefficients gives, at the most, to tell inputs apart.
+        """Return the advantage that noise of this many coefficients gives, at the most, to tell inputs apart.
 
         >>> f"{LEAN.told(12 * 32561):.1e}, {STRICT.told(12 * 32561):.1e}"
         '2.6e-04, 8.5e-14'
@@ -154,8 +154,8 @@ class CoefficientParameters(Parameters):
     def least_noise(self) -> float:
         """The deviation of noise that a part must carry before it is sent back: what hides the key in it.
 
-        Whoever cut an answer knows by how much every coefficient was rounded, so an exact part would be a
-        linear equation of the key. Eight times its deviation leaves at most 1/89 bit.
+        The party that cut an answer knows by how much every coefficient was rounded, so an exact part would
+        be a linear equation of the key. Eight times its deviation leaves at most 1/89 bit.
         """
         return 8 * math.sqrt(self.degree / 18) * self.unit
 

@@ -118,7 +118,7 @@ def _modulo(small: Any, p: int) -> Words:
 
 
 def flood(words: Words, out: Words, p: int, bits: int) -> None:
-    """Add the sums of three whole numbers of so many bits, each a low and a high word, less their mean."""
+    """Add the sums of three whole numbers of this many bits, each a low and a high word, less their mean."""
     parts = words.reshape(*out.shape, 3, 2)
     high = (parts[..., 1] & np.uint64(2 ** (bits - 64) - 1)) % np.uint64(p)
     carried = times(high, 2**64 % p, p)

@@ -67,7 +67,7 @@ class SlotAnswer:
 
     @staticmethod
     def read(ring: SlotParameters, chunks: int, data: bytes) -> SlotAnswer:
-        """Return an answer of so many chunks, as `bytes` wrote it; refuse anything else."""
+        """Return an answer of this many chunks, as `bytes` wrote it; refuse anything else."""
         reader = Reader(data, "answers")
         parts = np.empty((ring.kept, 2, chunks, ring.degree), dtype=np.uint64)
         for part, p in zip(parts, ring.primes, strict=False):

@@ -6,7 +6,7 @@ the evaluator knows the scores z of all rows, so it knows z + t u for every t, a
 without asking anybody (`optim.line_search`). It answers with t and theta = dL/dz there; every party moves and
 has its next gradient.
 
-No step size is assumed: the loss falls with every step, whatever the columns look like, and the run ends when
+No step size is assumed: the loss falls with every step, with any columns, and the run ends when
 it stops falling. A step costs as many bytes as one epoch of `backward`, in two messages each way, where an
 epoch has hundreds.
 
@@ -126,7 +126,8 @@ class FullConversation:
         state.longest = max(state.longest, state.length)
 
     async def _products(self, s: Floats, y: Floats, v: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Inner products over all blocks of a pair and v with each other and with the pairs before.
+        """Return the inner products over all blocks of a pair and v with each other and with the pairs
+        before.
 
         Where they do not fit the range of the sums all three vectors are shortened alike, and returned so;
         where v is so short that its products are rounded to nothing, it is lengthened. The products of

@@ -7,7 +7,7 @@ its own weights before the end. Of several label holders the first acts as such,
 `ahead` batches in flight a batch is scored at the weights of `ahead` - 1 rounds before, the same for all.
 
 What each side learns: the label holder learns the total score of every row, as in clear, and what follows
-from totals (docs/blind.md). Owners and dealers learn sizes, the schedule, when coefficients are sent anew,
+from totals (docs/blind.md). Owners and dealers learn sizes, the schedule, when coefficients are sent again,
 and when the run ends.
 """
 
@@ -42,7 +42,7 @@ from colonnade.state import Declared
 
 LOT = 12288  # rows, by vectors, whose products are prepared together
 ONE = whole(1)
-OVER, TIGHT = 1, 2  # what the label holder says after an epoch: the run ends, all coefficients come anew
+OVER, TIGHT = 1, 2  # what the label holder says after an epoch: the run ends, all coefficients come again
 
 
 async def converse(context: Context[LinearSettings]) -> Outcome:
@@ -186,7 +186,7 @@ class BlindTraining:
         gates.keep(desk)
 
     def _turns(self) -> Iterator[int]:
-        """The rounds after which something else is due than another round."""
+        """Yield the rounds after which something else is due than another round."""
         rounds, per_epoch = self.schedule.rounds, self.schedule.per_epoch
         self.marks = set(range(0, rounds, Marks.of(self._every, self.schedule).every)) | {rounds}
         yield from sorted(
@@ -198,7 +198,7 @@ class BlindTraining:
         return self.context.plan.pace.evaluate_every
 
     async def _rounds(self, stop: int) -> None:
-        """Make rounds until so many are done; all of them lie in one epoch."""
+        """Make rounds until this many are done; all of them lie in one epoch."""
         schedule = self.schedule
         vectors = self.both if self.context.plan.settings.kind.remembers else self.p
         width, together = vectors.stop, max(1, LOT // (schedule.largest * vectors.stop))
@@ -254,7 +254,7 @@ class BlindTraining:
         return False
 
     async def _agree_on_lasting(self) -> None:
-        """For how many rounds coefficients last: everybody knows, or the label holder says."""
+        """Agree on how many rounds coefficients last: everybody knows, or the label holder says."""
         plan, rounds = self.context.plan, self.schedule.rounds
         if plan.pace.step != "auto" or not plan.objective.l2:
             step = 0.0 if plan.pace.step == "auto" else float(plan.pace.step)
@@ -272,10 +272,10 @@ class BlindTraining:
         await net.broadcast(Announce(tag, np.array([number])))
         return number
 
-    # -- all coefficients anew ------------------------------------------------------------------------
+    # -- all coefficients again ------------------------------------------------------------------------
 
     async def snapshot(self) -> None:
-        """Take svrg's snapshot: all coefficients anew, the mean gradient, and its scores."""
+        """Take svrg's snapshot: all coefficients again, the mean gradient, and its scores."""
         if self.measured.at == self.done:
             z = self.measured.scores
         else:
@@ -293,7 +293,7 @@ class BlindTraining:
             self.desk.take_slope(slope)
 
     async def renew(self, *, final: bool = False) -> None:
-        """Send all coefficients anew: p becomes the weights themselves."""
+        """Send all coefficients again: p becomes the weights themselves."""
         await self.verbs.flush()
         self.since = 0
         self.verbs.clear(self.p)

@@ -240,8 +240,8 @@ class Desk:
     def fits(self, others: Floats) -> None:
         """See that scores of all rows fit those that were measured before.
 
-        Weights X'C and X'D have scores z and y with C'y = D'z, so whoever sends other words than the protocol
-        says is found out.
+        Weights X'C and X'D have scores z and y with C'y = D'z, so an owner that sends other words than the
+        protocol says is found out.
         """
         C = self.coefficients()
         if self._before is not None:
@@ -255,14 +255,14 @@ class Desk:
     def _shaped(self, z: Floats) -> Floats:
         return z if self.context.plan.objective.shape else z[:, 0]
 
-    # -- sending coefficients anew --------------------------------------------------------------------
+    # -- sending coefficients again --------------------------------------------------------------------
 
     def coefficients(self) -> Floats:
         """Return what the owners' weights are made of: w = X' of this."""
         return self.factors.alpha * self.C + self.factors.gamma * self.D
 
     def renew(self, *, final: bool = False) -> Words:
-        """Begin p anew with all coefficients, so that alpha is 1 and gamma 0; returns them for all rows.
+        """Begin p again with all coefficients, so that alpha is 1 and gamma 0; returns them for all rows.
 
         In the end there is room for new rows, some times as long as those of training.
         """
@@ -295,7 +295,7 @@ class Desk:
         self.q.settle((self.D * self.slope).sum(axis=0))
 
     def as_told(self, parts: Iterable[Words]) -> list[Words]:
-        """Return the own parts of the owners' weights as they may be told: to so many bits of the length of
+        """Return the own parts of the owners' weights as they may be told: to this many bits of the length of
         all."""
         return blurred(self.context, parts, max(1, int(2.0**-REVEALED * self.length / self.unit)))
 

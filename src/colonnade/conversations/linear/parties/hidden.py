@@ -233,7 +233,8 @@ class HiddenTraining:
         return max(1, min(self.schedule.per_epoch, int(SHRUNK / shrink))) if shrink else 0
 
     async def _free(self) -> dict[str, Floats]:
-        """For every owner's columns 1 where the penalty acts: not on the label holder's intercept."""
+        """Return, for every owner's columns, 1 where the penalty acts: not on the label holder's
+        intercept."""
         found: dict[str, Floats] = {}
         for side in self.products.sides:
             if not side.scored or self.me not in side.roles:

@@ -45,7 +45,7 @@ class Measurement:
         )
 
     async def after(self, rounds: int, final: bool) -> float | None:
-        """Measure the model after so many rounds."""
+        """Measure the model after this many rounds."""
         mark = Mark(self.timetable.passes(rounds), self.sums(rounds), final)
         joint, w = self.party.joint, self.party.block.w
         if joint is None or not rounds:

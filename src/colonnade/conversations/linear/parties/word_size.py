@@ -1,7 +1,7 @@
 """How much room the numbers of a blind run need in words of 64 bits: how finely each kind is written.
 
 The label holder decides from the lengths of the owners' rows and the size of a step. Scores of a vector grow
-with its length, so what matters is how long p may become before its coefficients are sent anew
+with its length, so what matters is how long p may become before its coefficients are sent again
 (`label_holder`).
 """
 
@@ -16,13 +16,13 @@ from colonnade.conversations.pacing.schedule import Schedule
 from colonnade.errors import JobError
 from colonnade.job.plan import Plan
 
-SMALLEST = 0.25  # alpha before all coefficients are sent anew
+SMALLEST = 0.25  # alpha before all coefficients are sent again
 
 
 def lasting(shrink: float, rounds: int) -> int:
-    """Return rounds after which alpha is so small that all coefficients are sent anew: a power of two.
+    """Return rounds after which alpha is so small that all coefficients are sent again: a power of two.
 
-    Every round takes this part of it. In a run of so many rounds without a penalty it is never.
+    Every round takes this part of it. In a run of this many rounds without a penalty it is never.
 
     >>> lasting(0.001, 5000), lasting(0.0, 5000)
     (1024, 5000)
@@ -43,7 +43,7 @@ class Room:
     schedule: Schedule
 
     def column_bits(self, lengths: Lengths) -> int:
-        """Return how finely owners write their columns: as lengths of rows let them, whatever size a step
+        """Return how finely owners write their columns: as lengths of rows let them, for any size a step
         has.
 
         Rounding columns moves a score by about 2^-bits |w|, and |w| is about what an epoch's steps add to it.

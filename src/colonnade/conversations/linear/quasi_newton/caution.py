@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from colonnade.arrays import Floats
 
-LEFT = (1.0, 0.125, 0.125, 0.0)  # the part of what H adds that is left after going back so many times
+LEFT = (1.0, 0.125, 0.125, 0.0)  # the part of what H adds that is left after going back this many times
 MOST = (1.0, 1.0, 0.125, 0.0)  # the part that it can become again
 RISE, JUMP = 1e-3, 0.1  # as parts of the loss: less than a rise is noise, and a jump is none
 LEAP = 0.5  # what is no noise of plain SGD either

@@ -16,7 +16,8 @@ from colonnade.arrays import Floats, Matrix, Rows
 
 
 def hidden_curvature(X: Matrix, sample: Rows, batch: int, smoothness: float) -> Floats:
-    """For every column the curvature that a batch's worst row adds to it; 0 for columns that are not heavy.
+    """Return, for every column, the curvature that a batch's worst row adds to it; 0 for columns that are not
+    heavy.
 
     A column is heavy if its worst row has more curvature in a batch than the whole block has on the sample.
 

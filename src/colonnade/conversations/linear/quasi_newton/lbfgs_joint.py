@@ -257,7 +257,8 @@ class Joint:
         theta: Floats | None = None
 
         def multiply(total: Floats) -> Floats:
-            """L'' X q of the unit vector q, the length before it was one, and q'Aq; at the evaluator."""
+            """Return L'' X q of the unit vector q, the length before it was one, and q'Aq; at the
+            evaluator."""
             nonlocal theta
             squared_length, penalty = total[-2:]
             scores = total[:-2].reshape(-1, *weights.shape)
@@ -294,11 +295,11 @@ class Joint:
     # -- the quadratic ------------------------------------------------------------------------------
 
     def _theta(self, z: Floats) -> Floats:
-        """dL/dz of the sample; only a label holder can compute it."""
+        """Return dL/dz of the sample; only a label holder can compute it."""
         return self.context.label_holder.theta(z, self.sample, self.state.exchanges)
 
     def _bend(self, theta: Floats, along: Floats) -> Floats:
-        """L'' times the scores `along`; only a label holder can compute it."""
+        """Return L'' times the scores `along`; only a label holder can compute it."""
         return self.context.label_holder.bend(theta, along, self.sample)
 
     def _steepest(self, theta: Floats, along: Floats) -> Floats:
@@ -307,7 +308,7 @@ class Joint:
         return self.context.label_holder.bend_most(theta, along, self.sample)
 
     def _gradient(self, bent: Floats) -> Floats:
-        """X_l' times these numbers of the sample, divided by its rows."""
+        """Return X_l' times these numbers of the sample, divided by its rows."""
         return self._rows.gradient(0, len(self.sample), bent) / len(self.sample)
 
     def _penalty(self, s: Floats) -> Floats:

@@ -10,7 +10,7 @@ What works compares two gradients on the same rows:
 One H over all blocks (`joint`) is in `lbfgs_joint`.
 
 H comes from few rows. Where a column is the same in all rows but a few, H takes it for flat, and batches with
-one of the few lead ever further astray. Every party sees that by itself: where theta of all rows is far
+one of the few lead ever further off. Every party sees that by itself: where theta of all rows is far
 larger in a pass than it has been, the party goes back to its weights of the best pass, and first order is
 left. `paper` has no such net.
 
@@ -87,7 +87,7 @@ class Curvature:
         return self.memory.pairs > 0
 
     def local(self, v: Floats) -> Floats:
-        """H_l v, from the own block alone."""
+        """Return H_l v, from the own block alone."""
         return self.memory.direction(v, self.memory.dots(v)[:-1, 0])
 
     def step(self, thetas: Thetas, sizes: StepSizes) -> None:
@@ -110,7 +110,7 @@ class Curvature:
         self._look_back(thetas)
 
     def _look_back(self, thetas: Thetas) -> None:
-        """After every pass over the rows: remember weights that are the best so far, or go back to them."""
+        """Remember weights that are the best so far, after every pass over the rows, or go back to them."""
         state = self.state
         for batch, theta in thetas:
             state.squares += float(np.vdot(theta, theta))
@@ -170,13 +170,13 @@ class Curvature:
         return 1
 
     def _moved(self) -> Floats:
-        """s: how far the weights have moved since this was last called."""
+        """Return s: how far the weights have moved since this was last called."""
         s = self.block.w - self.state.last_w
         self.state.last_w = self.block.w.copy()
         return s
 
     async def _sample_theta(self, number: int) -> Floats:
-        """dL/dz of the sample at the present weights; the evaluator tells all parties."""
+        """Return dL/dz of the sample at the present weights; the evaluator tells all parties."""
 
         def theta(z: Floats) -> Floats:
             return self.context.label_holder.theta(z, self.sample, number)
@@ -194,7 +194,8 @@ class Curvature:
         return gamma / (self.first_order_step * (1 + self.memory.pairs))
 
     def _bend(self, batch: Round, theta: Floats, along: Floats) -> Floats:
-        """L'' times the scores `along`; a party without labels must be able to tell it from theta alone."""
+        """Return L'' times the scores `along`; a party without labels must be able to tell it from theta
+        alone."""
         if not self.context.holds_label:
             return self.context.loss.bend(theta, along)
         return self.context.label_holder.bend(theta, along, self.block.places(batch))
