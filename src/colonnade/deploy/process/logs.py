@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-FEW, MINUTE_S = 10, 60.0  # lines of strangers in so many seconds
+FEW, MINUTE_S = 10, 60.0  # lines of strangers in this many seconds
 LONGEST = 200  # characters of one
 
 

@@ -90,7 +90,7 @@ class PullConversation:
                 if not stints.stopping.is_set():
                     await self.ask()
                 await stints.end_if_full()
-            # all take part in the sum of whatever was asked for, so it is fetched even if nobody needs it
+            # all take part in the sum of all that was asked for, so it is fetched even if nobody needs it
             for number in range(state.done, state.begun):
                 state.fetched[number] = await self.scores(number)
         # a party without the label only serves, however long the stint takes
