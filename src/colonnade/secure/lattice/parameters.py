@@ -142,7 +142,7 @@ class CoefficientParameters(Parameters):
     @property
     def unit(self) -> float:
         """How many units of what is encrypted one unit of an answer is."""
-        return self.plain / 2**self.cut
+        return self.plain * 0.5**self.cut
 
     def error(self, size: int) -> float:
         """Return how far an opened inner product may be off, |x|_1 of the columns being so large."""
