@@ -51,3 +51,18 @@ def test_mistakes_are_one_line(job: Path) -> None:
     ):
         done = colonnade("audit", *words)
         assert (done.exit_code, done.stderr.count("\n"), text in done.stderr) == (2, 1, True), done.stderr
+
+
+def test_an_audit_says_who_must_put_their_heads_together(tmp_path: Path) -> None:
+    job, out = tmp_path / "job.toml", tmp_path / "out"
+    job.write_text(
+        'algorithm = "vfb2-sgd"\nworld = "local"\n[train]\nepochs = 1\n'
+        '[secure]\nlabels = "blind"\n'
+        '[data]\ntrain = "breast-cancer"\nparties = 3\nactive = 1\n'
+    )
+    done = colonnade("audit", str(job), "--out", str(out))
+    assert done.exit_code == 0, done.stderr
+    rows = {each.attack: each for each in read_findings(out / "audit.json")}
+    assert rows["more than the total of a sum, together"].success == "nothing"
+    assert rows["labels from products, together"].by == "party-1 and party-2"
+    assert rows["columns from products, together"].success == "all columns of a third party"

@@ -6,6 +6,8 @@ said and heard (`registry`), and compared with the truth (`verdict`). Where the 
 run once more with the labels of some rows drawn by coin: nobody can guess these, so what attacks get right
 bounds the true epsilon from below.
 
+What parties can work out together is derived from the messages of the run (`colluding`).
+
 What is found is given away at least; what is not found may be given away all the same.
 """
 
@@ -21,6 +23,7 @@ import numpy as np
 from colonnade.arrays import Floats, Rows
 from colonnade.attacks import verdict
 from colonnade.attacks.case import Case, ColumnGuess, LabelGuess, UnnamedColumns
+from colonnade.attacks.colluding import derived
 from colonnade.attacks.registry import ATTACKS, Attack
 from colonnade.attacks.transcript import Transcript
 from colonnade.conversations.context import GivenModels
@@ -81,7 +84,8 @@ def audit_run(
     auditor = Auditor(job, source, order, attacks, tell)
     done, cases = auditor.cases()
     findings = [*auditor.attacked(cases), *auditor.coins(cases)]
-    return Audited(done, sorted(findings, key=lambda each: order.plan.parties.index(each.by)))
+    findings.sort(key=lambda each: order.plan.parties.index(each.by))
+    return Audited(done, [*findings, *derived(order.plan)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,6 +74,14 @@ def masked_graph(q: int, root: int = 0, neighbours: int | None = None) -> Messag
     return MessageGraph(q, root, makes, tuple(sent if i == root else () for i in range(q)))
 
 
+GRAPHS: Mapping[str, Callable[[int, int, int | None], MessageGraph]] = {
+    "plain": lambda q, root, neighbours: plain_graph(q, root),
+    "tree": lambda q, root, neighbours: tree_graph(choose_trees(q, root)),
+    "masked": masked_graph,
+}
+"""The messages of every kind of sum: of so many parties, to a root, with so many neighbours or all."""
+
+
 def derives(graph: MessageGraph, coalition: Iterable[int]) -> list[Form]:
     """Return a basis of everything the coalition can work out about the values of the parties outside it.
 
@@ -149,11 +157,7 @@ def coalition_table(qs: Iterable[int] = range(2, 9)) -> Iterator[CoalitionRow]:
     """Yield, for each kind of sum, the size of the smallest coalition that learns more than the total, and of
     the smallest that learns some single party's value."""
     for q in qs:
-        graphs = {
-            "plain": plain_graph(q),
-            "tree": tree_graph(choose_trees(q, 0)),
-            "masked": masked_graph(q),
-        }
+        graphs = {kind: graph(q, 0, None) for kind, graph in GRAPHS.items()}
         yield CoalitionRow(
             q,
             {kind: _size(smallest_leaking_coalition(graph)) for kind, graph in graphs.items()},
