@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.oracles.dsg import features_of
 
 from colonnade.job import Job
 from colonnade.models.penalty import RIDGES
@@ -61,9 +62,7 @@ def test_a_run_s_error_is_that_of_its_shares_on_the_test_rows() -> None:
     done = train_federated(job_for(tables, "fdskl-capped", 3, kernel={"features": 512}), tables)
     scores = np.zeros(len(y_test))
     for owner in tables.active:
-        shares = done.run.shares.values()
-        omega = np.vstack([share.weights[f"omega.{owner}"] for share in shares])
-        b = np.sum([share.weights[f"b.{owner}"] for share in shares], axis=0)
+        omega, b = features_of(done.run, owner)
         scores += np.sqrt(2) * np.cos(X_test @ omega + b) @ done.run.shares[owner].weights["alpha"]
     assert np.mean((scores >= 0) != (y_test > 0)) == pytest.approx(done.error)
     assert done.seconds > 0

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from colonnade.arrays import Floats
+from colonnade.conversations.kernel.predict import KernelShare
 from colonnade.losses import Loss
+from colonnade.run.federate import Finished
 
 
 def pooled_dsg(
@@ -61,3 +63,9 @@ def pooled_dsg(
 def phi(X: Floats, omega: Floats, b: float) -> Floats:
     """One random feature of every row."""
     return np.asarray(np.sqrt(2) * np.cos(X @ omega + b), dtype=np.float64)
+
+
+def features_of(done: Finished, owner: str) -> tuple[Floats, Floats]:
+    """omega of all columns and b of an owner's features, from every party's share."""
+    parts = [KernelShare.from_arrays(share.weights).features[owner].whole() for share in done.shares.values()]
+    return np.vstack([part.omega for part in parts]), np.sum([part.b for part in parts], axis=0)

@@ -25,14 +25,22 @@ from colonnade.arrays import Floats, Rows
 from colonnade.attacks.case import Case, ColumnGuess
 from colonnade.conversations.kernel.features import STRETCH
 from colonnade.conversations.kernel.phases import TURN, unpack
+from colonnade.conversations.kernel.predict import KernelShare
 from colonnade.conversations.kernel.settings import KernelSettings
-from colonnade.conversations.kernel.setup import FeatureLayout, draw_directions, layout_of, shared_directions
+from colonnade.conversations.kernel.setup import (
+    FeatureLayout,
+    draw_directions,
+    draw_seeds,
+    layout_of,
+    shared_directions,
+)
 from colonnade.job.plan import Plan
 from colonnade.messages import Announce, Topic, topic_of
-from colonnade.models.random_features import KERNELS
+from colonnade.models.random_features import KERNELS, SeededFeatures
 from colonnade.secure.protocol import is_words
 
 MOST_ROWS = 500  # whose differences are compared, two by two
+MOST_FEATURES = 1024  # that are solved with, where every round brings some
 ROUNDS = 20  # of turning back; a few are enough where it works at all
 
 
@@ -43,11 +51,21 @@ def guessed_directions(
 
     `widths` maps each other party's place among the parties to its number of columns.
     """
-    kernel = KERNELS[plan.settings.kind]
-    return {
-        party: draw_directions(shared_directions(plan.seed, party), kernel, sigma, width, layout)[owner]
-        for party, width in widths.items()
-    }
+    kind, found = plan.settings.kind, {}
+    for party, width in widths.items():
+        rng = shared_directions(plan.seed, party)
+        if layout.running:
+            seeds, adds = draw_seeds(rng, layout)[[owner, owner]], np.zeros(_blocks_used(layout, owner))
+            part = SeededFeatures(kind, sigma, width, layout.block, seeds, adds)
+            found[party] = part.whole().omega
+        else:
+            found[party] = draw_directions(rng, KERNELS[kind], sigma, width, layout)[owner]
+    return found
+
+
+def _blocks_used(layout: FeatureLayout, owner: int) -> int:
+    """Return how many blocks of features are enough, where there are as many as there are rounds."""
+    return min(layout.width(owner), MOST_FEATURES) // layout.block
 
 
 def columns_from_angles(case: Case) -> ColumnGuess:
@@ -57,10 +75,12 @@ def columns_from_angles(case: Case) -> ColumnGuess:
     owner = layout.owners.index(case.party)
     rows, totals = _angles_heard(case, layout, owner)
     rows, totals = rows[:MOST_ROWS], totals[:MOST_ROWS]
-    own = np.asarray(case.own.X[rows] @ case.share.weights[f"omega.{case.party}"])
+    features = KernelShare.from_arrays(case.share.weights).features[case.party].whole()
+    own = np.asarray(case.own.X[rows] @ features.omega[:, : totals.shape[1]])
     widths = {names.index(name): width for name, width in case.widths.items() if name != case.party}
     directions = guessed_directions(plan, layout, _bandwidth(case), owner, widths)
-    found = solve(totals, own, np.vstack(list(directions.values())))
+    known = np.vstack(list(directions.values()))[:, : totals.shape[1]]
+    found = solve(totals, own, known)
     parts = np.split(found, np.cumsum(list(widths.values()))[:-1], axis=1)
     return ColumnGuess(rows, {names[at]: part for at, part in zip(widths, parts, strict=True)})
 
@@ -69,8 +89,17 @@ def _angles_heard(case: Case, layout: FeatureLayout, owner: int) -> tuple[Rows, 
     """Return the rows that were projected on the own features, and their angles; a sum has a stretch of
     features."""
     bits, rows, angles = case.plan.settings.bits, [], []
-    # in the order of rounds, and of stretches within each: the first pass, in which every row comes once
+    # in the order of rounds, and of stretches within each
     heard = iter([total for _, total in sorted(case.transcript.totals, key=itemgetter(0)) if is_words(total)])
+    if layout.running:  # every round has all rows, a stretch of them after the other
+        size, n = max(1, STRETCH // layout.block), case.rows
+        shapes = [(min(size, n - start), layout.block) for start in range(0, n, size)]
+        blocks = [
+            np.vstack([unpack(total, shape, bits) for shape, total in zip(shapes, heard, strict=False)])
+            for _ in range(_blocks_used(layout, owner))
+        ]
+        return np.arange(n), np.hstack(blocks)
+    # the first pass, in which every row comes once
     for number in range(layout.schedule.per_epoch):
         batch, count = layout.rows(number), layout.wanted(number, owner)
         width, parts = max(1, STRETCH // len(batch)), []

@@ -1,18 +1,20 @@
 """Doubly stochastic gradients where all columns lie together (Dai et al. 2014): the measure of FDSKL.
 
 The same blocks of rows and features, bandwidth, penalty, step and cap as the kernel conversation, with
-directions of its own and without a federation. Random features of all rows are computed once and kept.
+directions of its own and without a federation. Random features of all rows are computed once and kept;
+where every round brings new ones, f of every row is, and follows the rounds.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from colonnade.arrays import Floats, Matrix
+from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.job import Train
 from colonnade.job.sections import USUAL_BATCH
 from colonnade.losses import Loss, labels_of, loss_for
@@ -20,7 +22,7 @@ from colonnade.models.bandwidth import Sample, spread
 from colonnade.models.random_features import KERNELS, RandomFeatures, phi
 from colonnade.optim.steps import kernel_step, step_of_round
 
-CHUNK = 4096
+CHUNK = 2**20  # features that are computed at a time
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class DsgFit:
 
     def scores(self, X: Matrix) -> Floats:
         """Return f(x) of every row, computed some rows at a time."""
-        return np.concatenate([values @ self.alpha for values in _features(self.features, X)])
+        return np.concatenate([values @ self.alpha for _, values in _features(self.features, X)])
 
 
 def fit_dsg(
@@ -71,51 +73,97 @@ def fit_dsg(
     )
     directions = function.directions(rng, (int(X.shape[1]), features)) / sigma
     drawn = RandomFeatures(directions, rng.uniform(0.0, 2 * np.pi, features))
-    values = np.empty((n, features))
-    for number, part in enumerate(_features(drawn, X)):
-        values[number * CHUNK : (number + 1) * CHUNK] = part
     outputs = () if classes == 1 else (classes,)
-    state = _Coefficients(np.zeros((features, *outputs)), np.zeros((features, *outputs)))
     per_epoch = -(-n // batch)
+    grows = features == per_epoch * train.epochs * block
+    state = (_Running if grows else _Kept)(drawn, X, block, outputs, l2)
     for epoch in range(train.epochs):
         for number, rows in enumerate(np.array_split(rng.permutation(n), per_epoch), epoch * per_epoch):
             gamma_t = step_of_round(gamma, kernel.step, number, per_epoch * train.epochs)
-            here = values[rows]
-            theta = loss.dz(state.scores(here), y[rows])
-            state.step(here, theta, gamma_t, kernel, l2)
+            theta = loss.dz(state.scores(rows), y[rows])
+            state.step(rows, theta, gamma_t, kernel.momentum)
     # as in the conversation: a norm is there only once features are no longer added
-    norm = state.known * float(np.sum(state.alpha**2)) if features < per_epoch * train.epochs * block else 0.0
+    norm = 0.0 if grows else features * float(np.sum(state.alpha**2))
     return DsgFit(drawn, state.alpha, l2, 0.5 * l2 * norm)
 
 
-@dataclass
-class _Coefficients:
+class _Coefficients(ABC):
     """The coefficients alpha of all features, of which the first `known` are in use."""
 
-    alpha: Floats
-    velocity: Floats
-    known: int = 0
+    def __init__(
+        self, features: RandomFeatures, X: Matrix, block: int, outputs: tuple[int, ...], l2: float
+    ) -> None:
+        self.features, self.X, self.block, self.l2 = features, X, block, l2
+        self.alpha: Floats = np.zeros((features.count, *outputs))
+        self.known = 0
 
-    def scores(self, values: Floats) -> Floats:
-        scores: Floats = values[:, : self.known] @ self.alpha[: self.known]
+    @abstractmethod
+    def scores(self, rows: Rows) -> Floats:
+        """Return f of some rows."""
+
+    @abstractmethod
+    def step(self, rows: Rows, theta: Floats, gamma: float, momentum: float) -> None:
+        """Use a block of new features, or, where the cap is reached, step on all coefficients."""
+
+    def use(self, values: Floats, theta: Floats, gamma: float) -> Floats:
+        """Use a block of new features, which have these values at the rows of theta; the coefficients."""
+        new = slice(self.known, self.known + self.block)
+        self.alpha[: self.known] *= 1 - gamma * self.l2
+        self.alpha[new] = -gamma / self.block * (values.T @ theta) / len(theta)
+        self.known += self.block
+        return self.alpha[new]
+
+
+class _Running(_Coefficients):
+    """f of every row; no features are kept."""
+
+    def __init__(
+        self, features: RandomFeatures, X: Matrix, block: int, outputs: tuple[int, ...], l2: float
+    ) -> None:
+        super().__init__(features, X, block, outputs, l2)
+        self._pieces = features.pieces(block)
+        self._f: Floats = np.zeros((int(X.shape[0]), *outputs))
+
+    def scores(self, rows: Rows) -> Floats:
+        return self._f[rows]
+
+    def step(self, rows: Rows, theta: Floats, gamma: float, momentum: float) -> None:
+        piece = next(self._pieces)
+        alpha = self.use(phi(piece.project(self.X[rows])), theta, gamma)
+        self._f *= 1 - gamma * self.l2
+        for start, values in _features(piece, self.X):
+            self._f[start : start + len(values)] += values @ alpha
+
+
+class _Kept(_Coefficients):
+    """Return phi of every row."""
+
+    def __init__(
+        self, features: RandomFeatures, X: Matrix, block: int, outputs: tuple[int, ...], l2: float
+    ) -> None:
+        super().__init__(features, X, block, outputs, l2)
+        self._values = np.empty((int(X.shape[0]), features.count))
+        for start, values in _features(features, X):
+            self._values[start : start + len(values)] = values
+        self._velocity = np.zeros_like(self.alpha)
+
+    def scores(self, rows: Rows) -> Floats:
+        scores: Floats = self._values[rows][:, : self.known] @ self.alpha[: self.known]
         return scores
 
-    def step(self, values: Floats, theta: Floats, gamma: float, kernel: DsgKernel, l2: float) -> None:
-        """Use a block of new features, or, where the cap is reached, step on all coefficients."""
-        rows, features = values.shape
+    def step(self, rows: Rows, theta: Floats, gamma: float, momentum: float) -> None:
+        values = self._values[rows]
+        features = self.features.count
         if self.known < features:
-            block = min(kernel.block, features)
-            new = slice(self.known, self.known + block)
-            self.alpha[: self.known] *= 1 - gamma * l2
-            self.alpha[new] = -gamma / block * (values[:, new].T @ theta) / rows
-            self.known = min(self.known + block, features)
-        else:
-            self.velocity *= kernel.momentum
-            self.velocity -= gamma * (values.T @ theta / (rows * features) + l2 * self.alpha)
-            self.alpha += self.velocity
+            self.use(values[:, self.known : self.known + self.block], theta, gamma)
+            return
+        self._velocity *= momentum
+        self._velocity -= gamma * (values.T @ theta / (len(rows) * features) + self.l2 * self.alpha)
+        self.alpha += self._velocity
 
 
-def _features(features: RandomFeatures, X: Matrix) -> Iterator[Floats]:
-    """Yield phi of all rows, CHUNK rows at a time."""
-    for start in range(0, int(X.shape[0]), CHUNK):
-        yield phi(features.project(X[start : start + CHUNK]))
+def _features(features: RandomFeatures, X: Matrix) -> Iterator[tuple[int, Floats]]:
+    """Yield phi of all rows, some at a time, and which row is the first of them."""
+    size = max(1, CHUNK // features.count)
+    for start in range(0, int(X.shape[0]), size):
+        yield start, phi(features.project(X[start : start + size]))

@@ -5,16 +5,20 @@ phi(x) = sqrt(2) cos(omega'x + b), b uniform on [0, 2 pi]. The components of ome
 omega'x is a sum over columns, so every party can draw the components of its own columns by itself and
 add its own part of omega'x. Both kernels' distances are sums over columns too, so the parties can find a
 bandwidth without showing a column.
+
+Features that are used in one round and then only to predict need not be kept: `SeededFeatures` draws a block
+of them from seeds whenever it is asked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from colonnade.arrays import Floats, Matrix
+from colonnade.arrays import Floats, Matrix, Numbers
 
 SQRT2 = float(np.sqrt(2.0))
 
@@ -102,6 +106,65 @@ class RandomFeatures:
         projections: Floats = np.asarray(X @ self.omega[:, :first])
         projections += self.b[:first]
         return projections
+
+    def pieces(self, most: int) -> Iterator[RandomFeatures]:
+        """Yield the features, at most so many at a time."""
+        for first in range(0, self.count, most):
+            some = slice(first, first + most)
+            yield RandomFeatures(self.omega[:, some], self.b[some])
+
+    def whole(self) -> RandomFeatures:
+        """Return all of them."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class SeededFeatures:
+    """The same, drawn when they are asked for: block j from the seeds and j, always the same.
+
+    `adds` says of every block whether its offsets are this party's to add.
+    """
+
+    kind: str  # of the kernel
+    sigma: float
+    width: int  # columns of this party
+    block: int  # features of a block
+    seeds: Numbers  # whole numbers, [2, words]: of the directions, and of the offsets
+    adds: Numbers
+
+    @property
+    def count(self) -> int:
+        return self.block * len(self.adds)
+
+    def drawn(self, number: int) -> RandomFeatures:
+        """Return the features of a block."""
+        directions, offsets = (np.random.default_rng([*words, number]) for words in self.seeds.tolist())
+        omega = KERNELS[self.kind].directions(directions, (self.width, self.block)) / self.sigma
+        b = offsets.uniform(0.0, 2 * np.pi, self.block) if self.adds[number] else np.zeros(self.block)
+        return RandomFeatures(omega, b)
+
+    def pieces(self, most: int) -> Iterator[RandomFeatures]:
+        """Yield the features, at most so many at a time but a block at least."""
+        together = max(1, most // self.block)
+        for first in range(0, len(self.adds), together):
+            numbers = range(first, min(first + together, len(self.adds)))
+            yield joined([self.drawn(number) for number in numbers])
+
+    def whole(self) -> RandomFeatures:
+        """Return all of them."""
+        return joined([self.drawn(number) for number in range(len(self.adds))])
+
+
+FeaturePart: TypeAlias = RandomFeatures | SeededFeatures
+
+
+def joined(parts: Sequence[RandomFeatures]) -> RandomFeatures:
+    """Return several features as one."""
+    if len(parts) == 1:
+        return parts[0]
+    return RandomFeatures(
+        np.hstack([part.omega for part in parts]), np.concatenate([part.b for part in parts])
+    )
 
 
 def phi(projections: Floats) -> Floats:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.oracles.dsg import pooled_dsg
+from tests.oracles.dsg import features_of, pooled_dsg
 from tests.oracles.tables import pooled, random_job, random_tables, run
 
 from colonnade.arrays import Floats
 from colonnade.baselines.svc import bandwidth_and_penalty
+from colonnade.conversations.kernel.predict import KernelShare
 from colonnade.conversations.kernel.setup import layout_of
 from colonnade.data.table import Table
 from colonnade.errors import DataError, JobError
@@ -29,14 +31,7 @@ FIXED_POINT = 2e-8
 def model(done: Finished) -> tuple[Floats, Floats, Floats]:
     """omega of all columns, b and alpha of all owners' features in the order of the rounds."""
     owners = done.result.active
-    parts = [
-        (
-            np.vstack([share.weights[f"omega.{owner}"] for share in done.shares.values()]),
-            np.sum([share.weights[f"b.{owner}"] for share in done.shares.values()], axis=0),
-            done.shares[owner].weights["alpha"],
-        )
-        for owner in owners
-    ]
+    parts = [(*features_of(done, owner), done.shares[owner].weights["alpha"]) for owner in owners]
     M, m = done.plan.settings.block, len(owners)
     blocks = [
         tuple(array[..., k : k + M] if index == 0 else array[k : k + M] for index, array in enumerate(part))
@@ -240,6 +235,46 @@ def test_without_a_cache_the_result_is_the_same(active: int) -> None:
     assert kept.result.metrics["objective"] == pytest.approx(asked.result.metrics["objective"], abs=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["smooth_hinge", "softmax"])
+@pytest.mark.parametrize("active", [1, 3])
+def test_a_running_score_is_the_paper_s_sum_over_all_features(active: int, loss: str) -> None:
+    """Without a cache every visit of a row asks again for all features so far, as Algorithm 2 is written."""
+    classes = 3 if loss == "softmax" else 2
+    setting = random_tables(parties=3, active=active, rows=60, test_rows=30, classes=classes)
+    running, asked = (
+        run(
+            setting,
+            "fdskl",
+            train={"loss": loss, "epochs": 5, "batch": 8, "step": 1.0, "l2": 1e-2, "tolerance": 0.0},
+            kernel={"block": 4, "bits": 32, "cache": cache, "sigma": 3.0},
+        )
+        for cache in (True, False)
+    )
+    assert "seeds.party0" in running.shares["party0"].weights
+    for done in (running, asked):
+        *_, alpha = model(done)
+        assert len(alpha) == 4 * 8 * 5
+        np.testing.assert_allclose(alpha, oracle(done, setting), atol=FIXED_POINT)
+
+
+def test_what_a_growing_machine_holds_does_not_grow_with_its_features() -> None:
+    setting = random_tables(parties=2, active=1, rows=400)
+
+    def peak(epochs: int) -> int:
+        train = {"epochs": epochs, "batch": 16, "tolerance": 0.0, "l2": 1e-4}
+        tracemalloc.start()
+        try:
+            run(setting, "fdskl", train=train, compare=False)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(1)  # what is loaded once
+    few, many = peak(1), peak(16)
+    phases = 2 * 400 * 64 * 25 * (16 - 1)  # bytes of those that the longer run has more
+    assert many - few < 0.1 * phases
+
+
 def test_rounds_in_flight_are_late_and_still_learn() -> None:
     setting = random_tables(parties=4, active=3, rows=200, columns=8, test_rows=100)
     done = run(
@@ -261,13 +296,16 @@ def test_a_run_repeats_itself_and_another_seed_does_not() -> None:
     assert not np.array_equal(model(one)[2], model(other)[2])
 
 
-def test_only_label_holders_keep_coefficients_and_offsets_come_from_others() -> None:
-    done = trained(random_tables(parties=4, active=2, rows=40))
+@pytest.mark.parametrize("algorithm", ["fdskl", "fdskl-capped"])
+def test_only_label_holders_keep_coefficients_and_offsets_come_from_others(algorithm: str) -> None:
+    features = {"features": 8} if algorithm == "fdskl-capped" else {}
+    done = run(random_tables(parties=4, active=2, rows=40), algorithm, kernel={"block": 4, **features})
     assert {party for party, share in done.shares.items() if "alpha" in share.weights} == {"party0", "party1"}
     for owner in ("party0", "party1"):
-        offsets = [share.weights[f"b.{owner}"] != 0 for share in done.shares.values()]
-        assert (np.sum(offsets, axis=0) == 1).all()
-        assert not done.shares[owner].weights[f"b.{owner}"].any()
+        shares = {party: KernelShare.from_arrays(share.weights) for party, share in done.shares.items()}
+        offsets = {party: share.features[owner].whole().b for party, share in shares.items()}
+        assert (np.sum([b != 0 for b in offsets.values()], axis=0) == 1).all()
+        assert not offsets[owner].any()
 
 
 def test_the_bandwidth_is_a_fraction_of_the_median_distance() -> None:
@@ -334,6 +372,23 @@ def test_the_automatic_cap_follows_memory_and_a_cache_too_large_is_refused() -> 
     assert features(1_000_000, features=50_000, cache=False) == 49_920
     with pytest.raises(JobError, match=r"features = 2147 or less, or cache = false"):
         features(1_000_000, features=50_000)
+
+
+def test_a_growing_machine_brings_features_in_every_round_whatever_its_rows() -> None:
+    def layout(rows: int, epochs: int = 10, **kernel: Any) -> tuple[int, int]:
+        data = {"train": "x", "parties": 2}
+        job = job_from({"algorithm": "fdskl", "data": data, "kernel": kernel, "train": {"epochs": epochs}})
+        facts = Facts(columns={"a": 2, "b": 2}, label_holders=("a",), rows=rows, task="binary")
+        found = layout_of(resolve(compose(job), facts), rows)
+        return found.block, found.features
+
+    assert layout(44_651) == (64, 64 * 400)
+    assert layout(44_651, epochs=40) == (64, 64 * 1600)
+    assert layout(300) == (64, 64 * 190)  # batches of 16 rows
+    assert layout(2**20) == (16, 16 * 400)  # all rows are projected in every round
+    assert layout(1000, block=2_000_000) == (2_000_000, 800_000_000)
+    with pytest.raises(JobError, match="block = 2147483 or less, or cache = false"):
+        layout(1000, block=3_000_000)
 
 
 def test_what_does_not_go_together_is_refused() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.oracles.dsg import phi
+from tests.oracles.dsg import features_of, phi
 from tests.oracles.tables import pooled, random_tables, run
 from tests.secure.parties import masked
 
 from colonnade import VerticalClassifier, split_columns
-from colonnade.arrays import Floats
+from colonnade.arrays import Arrays, Floats
 from colonnade.conversations.kernel import predict as kernel_predict
 from colonnade.conversations.kernel.predict import KernelScorer, KernelShare, KernelShares
 from colonnade.conversations.predict import Holding, Session
@@ -26,8 +26,7 @@ from colonnade.run.federate import Finished, Tables
 def naive(done: Finished, X: Floats) -> Floats:
     f = np.zeros(len(X))
     for owner in done.result.active:
-        omega = np.vstack([share.weights[f"omega.{owner}"] for share in done.shares.values()])
-        b = np.sum([share.weights[f"b.{owner}"] for share in done.shares.values()], axis=0)
+        omega, b = features_of(done, owner)
         for i, alpha in enumerate(done.shares[owner].weights["alpha"]):
             f += alpha * phi(X, omega[:, i], b[i])
     return f
@@ -64,17 +63,23 @@ def federated(shares: dict[str, KernelShare], setting: Tables, root: str) -> dic
     return asyncio.run(program())
 
 
+def machine(setting: Tables, algorithm: str) -> Finished:
+    features = {"features": 16} if algorithm == "fdskl-capped" else {}
+    train = {"loss": "logistic", "epochs": 4, "batch": 10, "tolerance": 0.0}
+    done = run(setting, algorithm, train=train, kernel={"block": 8, **features})
+    kind = "seeds" if algorithm == "fdskl" else "omega"
+    assert f"{kind}.party0" in done.shares["party2"].weights
+    return done
+
+
+@pytest.mark.parametrize("algorithm", ["fdskl", "fdskl-capped"])
 @pytest.mark.parametrize("active", [1, 2])
 def test_new_rows_are_scored_together_and_only_the_asker_learns_the_score(
-    tmp_path: Path, active: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, active: int, algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernel_predict, "CHUNK", 128)  # several stretches even here
-    done = run(
-        random_tables(parties=3, active=active, rows=40),
-        "fdskl-capped",
-        train={"loss": "logistic", "epochs": 4},
-        kernel={"block": 8, "features": 32},
-    )
+    monkeypatch.setattr(kernel_predict, "FEW", 16)
+    done = machine(random_tables(parties=3, active=active, rows=40), algorithm)
     new = random_tables(parties=3, active=active, rows=25, seed=9)
     scores = federated(stored(done, tmp_path), new, root="party0")
     X, _ = pooled(new)
@@ -107,16 +112,39 @@ def test_the_estimators_train_kernels_too() -> None:
         VerticalClassifier("fdskl-capped", intercept=True).fit(parties)
 
 
-def test_scores_in_one_process_are_the_naive_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("algorithm", ["fdskl", "fdskl-capped"])
+def test_scores_in_one_process_are_the_naive_sum(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_predict, "CHUNK", 100)
+    monkeypatch.setattr(kernel_predict, "FEW", 16)
     setting = random_tables(parties=3, active=2, rows=40)
-    done = run(
-        setting, "fdskl-capped", train={"loss": "logistic", "epochs": 2}, kernel={"block": 8, "features": 32}
-    )
+    done = machine(setting, algorithm)
     X, _ = pooled(setting)
-    holdings = {
-        name: Holding(done.plan, name, share.weights, setting.train[name].X)
-        for name, share in done.shares.items()
-    }
-    found = KernelShares().together(holdings)
+    arrays = {name: share.weights for name, share in done.shares.items()}
+    found = KernelShares().together(holdings(done, setting, arrays))
     np.testing.assert_allclose(found, naive(done, X), atol=1e-12)
+
+
+def test_a_share_of_0_2_has_its_directions_themselves_and_scores_the_same(tmp_path: Path) -> None:
+    setting = random_tables(parties=3, active=2, rows=40)
+    done = machine(setting, "fdskl")
+    old: dict[str, Arrays] = {}
+    for name, share in done.shares.items():
+        now = KernelShare.from_arrays(share.weights)
+        drawn = {owner: part.whole() for owner, part in now.features.items()}
+        old[name] = {"outputs": share.weights["outputs"]}
+        old[name] |= {f"omega.{owner}": part.omega for owner, part in drawn.items()}
+        old[name] |= {f"b.{owner}": part.b for owner, part in drawn.items()}
+        if now.alpha is not None:
+            old[name]["alpha"] = now.alpha
+    X, _ = pooled(setting)
+    np.testing.assert_allclose(
+        KernelShares().together(holdings(done, setting, old)), naive(done, X), atol=1e-12
+    )
+    shares = {name: KernelShare.from_arrays(arrays) for name, arrays in old.items()}
+    found = federated(shares, setting, root="party1")["party1"]
+    assert found is not None
+    np.testing.assert_allclose(found, naive(done, X), atol=1e-7)
+
+
+def holdings(done: Finished, setting: Tables, arrays: dict[str, Arrays]) -> dict[str, Holding]:
+    return {name: Holding(done.plan, name, held, setting.train[name].X) for name, held in arrays.items()}

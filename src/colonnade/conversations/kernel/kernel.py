@@ -4,12 +4,12 @@ f(x) = sum_i alpha_i phi_i(x), phi_i(x) = sqrt(2) cos(omega_i'x + b_i). A round 
 random features. Every party sends its part of omega'x into the secure sum (Algorithm 3), whose root owns
 the features; every owner l adds up f_l over its own features (Algorithm 2) and the f_l are summed to the
 round's dominator, which sets the M new coefficients from theta = L'(f(x), y) and keeps them; a word to all
-lets everybody's earlier coefficients decay by 1 - gamma lambda (Algorithm 1). Dominators take turns, a round
-after the other unless `ahead` lets some overlap. B = M = 1 takes the paper's steps; which rows, directions
-and dominators they have is ours (docs/algorithms/fdskl.md). With a cap on the features (`fdskl-capped`, which
-is ours) the rounds go on over those there are: theta then goes to all owners, and each steps on its own
-coefficients. An owner keeps phi of every row it has met, so f is a product with what is kept, and no running
-score has to be stored beside it.
+lets everybody's earlier coefficients decay by 1 - gamma lambda (Algorithm 1). An owner keeps a running f of
+every row, which each round's new features move (`running`), so directions are drawn from seeds and forgotten.
+Dominators take turns, a round after the other unless `ahead` lets some overlap. B = M = 1 takes the paper's
+steps; which rows, directions and dominators they have is ours (docs/algorithms/fdskl.md). With a cap on the
+features (`fdskl-capped`, which is ours) the rounds go on over those there are: theta then goes to all owners,
+and each steps on its own coefficients (`kept`).
 
 What each side learns: an owner learns omega'x + b of every row for its own features, hence an estimate of
 the kernel between rows (with shared directions: the others' columns); a dominator learns the total score
@@ -29,8 +29,9 @@ from colonnade.arrays import Floats, Matrix
 from colonnade.conversations.checkpoint import WindowGates
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Mark, Marks, Scored, measure_at_marks
-from colonnade.conversations.kernel.features import MULTIPLICATIONS, Projections
+from colonnade.conversations.kernel.kept import KeptScores
 from colonnade.conversations.kernel.predict import KernelShare, score_share
+from colonnade.conversations.kernel.running import RunningScores
 from colonnade.conversations.kernel.settings import KernelSettings
 from colonnade.conversations.kernel.setup import (
     Agreed,
@@ -38,12 +39,13 @@ from colonnade.conversations.kernel.setup import (
     agree,
     draw_features,
     layout_of,
+    seed_features,
     step_of,
 )
 from colonnade.conversations.pacing.delays import Delays, Lateness
 from colonnade.conversations.pacing.one_order import OneOrder
 from colonnade.messages import Backward, Decay, Topic, tag_of
-from colonnade.models.random_features import RandomFeatures
+from colonnade.models.random_features import FeaturePart, RandomFeatures, SeededFeatures
 from colonnade.net.expect import expect, floats, out_of_turn
 from colonnade.optim.steps import step_of_round
 from colonnade.state import Declared
@@ -54,8 +56,7 @@ async def converse(context: Context[KernelSettings]) -> Outcome:
     layout = layout_of(context.plan, context.train.rows)
     agreed = await agree(context)
     window = OneOrder(context.plan.pace.ahead, layout.schedule.rounds)
-    features = draw_features(context, layout, agreed)
-    conversation = KernelConversation(context, layout, agreed, features, window)
+    conversation = KernelConversation(context, layout, agreed, window)
     await conversation.run()
     return Outcome(
         weights=dict(conversation.share.arrays()),
@@ -70,6 +71,15 @@ async def converse(context: Context[KernelSettings]) -> Outcome:
     )
 
 
+def memory_of(
+    context: Context[KernelSettings], layout: FeatureLayout, agreed: Agreed, window: OneOrder
+) -> KeptScores | RunningScores:
+    """Return what a party remembers of its rows' scores, which depends on whether coefficients move again."""
+    if layout.running:
+        return RunningScores(context, layout, window, seed_features(context, layout, agreed), agreed.outputs)
+    return KeptScores(context, layout, window, draw_features(context, layout, agreed))
+
+
 @dataclass
 class KernelState:
     """What rounds change: the coefficients of the own features, and their momentum."""
@@ -82,14 +92,13 @@ class KernelState:
 
 @dataclass
 class KernelConversation:
-    """One party's side of the conversation; `features` are its part of every owner's features."""
+    """One party's side of the conversation."""
 
-    STATE = Declared(kept=("state", "delays", "features"), parts=("window",))
+    STATE = Declared(kept=("state", "delays", "features"), parts=("window", "memory"))
 
     context: Context[KernelSettings]
     layout: FeatureLayout
     agreed: Agreed
-    features: list[RandomFeatures]
     window: OneOrder
     state: KernelState = field(init=False)
 
@@ -98,7 +107,7 @@ class KernelConversation:
         self.net, self.sum, self.schedule = context.net, context.sum, layout.schedule
         self.evaluation = context.evaluation()
         self.gamma = step_of(context, layout, self.agreed, delay=self.window.ahead - 1)
-        self.projections = Projections(context, layout, self.features, self.window)
+        self.memory = memory_of(context, layout, self.agreed, self.window)
         owned = 0 if self.owner is None else layout.width(self.owner)
         alpha = np.zeros((owned, *self.agreed.outputs))
         self.state = KernelState(alpha, np.zeros_like(alpha))
@@ -108,12 +117,22 @@ class KernelConversation:
     @property
     def owner(self) -> int | None:
         """This party's place among the owners of features; None if it owns none."""
-        return self.projections.owner
+        return self.memory.owner
+
+    @property
+    def features(self) -> list[RandomFeatures] | list[SeededFeatures]:
+        """This party's part of every owner's features."""
+        return self.memory.features
 
     @property
     def several(self) -> bool:
         """Whether there are several owners, so that f has to be summed."""
         return len(self.layout.owners) > 1
+
+    @property
+    def alpha(self) -> Floats:
+        """The coefficients of the own features so far; a view."""
+        return self.state.alpha[: self.state.filled]
 
     @property
     def l2(self) -> float:
@@ -127,19 +146,19 @@ class KernelConversation:
     @property
     def share(self) -> KernelShare:
         """What this party keeps of the model."""
-        owned = dict(zip(self.layout.owners, self.features, strict=True))
+        owned: dict[str, FeaturePart] = dict(zip(self.layout.owners, self.features, strict=True))
         alpha = None if self.owner is None else self.state.alpha
         return KernelShare(owned, alpha, self.agreed.outputs)
 
     async def run(self) -> None:
         """Run all rounds to the end, and measure the model on the way."""
         self.checkpoints.begin()
-        await self.projections.find_again()
-        work = [self.measure(), self.projections.send(), self.pauses()]
+        await self.memory.find_again()
+        work = [self.measure(), self.memory.send(), self.pauses()]
         if self.owner is None:
             work.append(self.heed())
         else:
-            work += [self.projections.receive(), self.dominate()]
+            work += [self.memory.receive(), self.dominate()]
             if self.several:
                 work.append(self.collaborate())
         if self.several:
@@ -169,10 +188,8 @@ class KernelConversation:
         """Return f_l of a round's rows: the own features' part of their scores."""
         if self.owner is None:
             return np.zeros((self.schedule.round(number).size, *self.agreed.outputs))
-        values = await self.projections.phi(number)
-        await self.context.charge(values.shape[0] * self.state.filled / MULTIPLICATIONS)
+        f = await self.memory.of(number, self.alpha)
         self.delays.read(number, self.window.finished)
-        f: Floats = values[:, : self.state.filled] @ self.state.alpha[: self.state.filled]
         return f
 
     async def push(self) -> None:
@@ -197,6 +214,7 @@ class KernelConversation:
             if self.several:
                 f = await self.sum.collect(f, tag=tag_of(Topic.TRAIN, number))
             theta = holder.theta(f, self.layout.rows(number), number)
+            await self.memory.ready(number)  # nobody must take a round for over while it still sends for it
             await self.tell(number, theta)
             await self.update(number, theta)
             # a party that never has to wait for another must still let the others act
@@ -237,33 +255,37 @@ class KernelConversation:
             raise out_of_turn(sender, message, "that round is over or has not begun")
 
     async def update(self, number: int, theta: Floats | None) -> None:
-        """Update the own coefficients after a round.
-
-        While features are added the dominator sets its new ones and all others decay (lines 9 and 10 of
-        Algorithm 1); later all step along the gradient. Without a theta there is only the decay.
-        """
-        layout, state = self.layout, self.state
+        """Update the own coefficients after a round; without a theta there is only the decay."""
         gamma = step_of_round(self.gamma, self.context.plan.settings.step, number, self.schedule.rounds)
-        values = await self.projections.phi(number)
-        if theta is not None:
-            await self.context.charge(values.size / MULTIPLICATIONS)
-        if number < layout.growth:
-            state.alpha[: state.filled] *= 1 - gamma * self.l2
-            if theta is not None:
-                block = layout.place(number)
-                state.alpha[block] = -gamma / layout.block * (values[:, block].T @ theta) / len(theta)
-                state.filled = block.stop
+        await self.memory.ready(number)
+        if number < self.layout.growth:
+            await self.grow(number, gamma, theta)
         elif theta is not None:
-            known = slice(0, state.filled)
-            gradient = (
-                values[:, known].T @ theta / (len(theta) * layout.features) + self.l2 * state.alpha[known]
-            )
-            state.velocity[known] = self.momentum * state.velocity[known] - gamma * gradient
-            state.alpha[known] += state.velocity[known]
-        self.projections.forget(number)
+            await self.descend(number, gamma, theta)
+        self.memory.forget(number)
         self.delays.apply(number, self.window.finished)
-        state.updates += 1
+        self.state.updates += 1
         self.window.finish([number])
+
+    async def grow(self, number: int, gamma: float, theta: Floats | None) -> None:
+        """Let all coefficients decay; the dominator sets its new ones (lines 9 and 10 of Algorithm 1)."""
+        state, decay, new = self.state, 1 - gamma * self.l2, None
+        if theta is not None:
+            phi = await self.memory.new(number)
+            new = -gamma / self.layout.block * (phi.T @ theta) / len(theta)
+        self.alpha[:] *= decay
+        if new is not None:
+            block = self.layout.place(number)
+            state.alpha[block], state.filled = new, block.stop
+        self.memory.follow(number, decay, new)
+
+    async def descend(self, number: int, gamma: float, theta: Floats) -> None:
+        """Step on all own coefficients along the gradient, where no features are added any more."""
+        phi = await self.memory.known(number)
+        state, known = self.state, slice(0, self.state.filled)
+        gradient = phi.T @ theta / (len(theta) * self.layout.features) + self.l2 * self.alpha
+        state.velocity[known] = self.momentum * state.velocity[known] - gamma * gradient
+        state.alpha[known] += state.velocity[known]
 
     # --- measuring ----------------------------------------------------------------------------------
 
@@ -287,14 +309,9 @@ class KernelConversation:
         """
         clock, test = self.net.clock, self.context.test
         when = clock.now()  # projecting rows for the measurement is not training
-        f = []
-        if self.layout.cached:
-            with clock.uncharged():
-                f.append(
-                    self.projections.kept[:, : self.state.filled] @ self.state.alpha[: self.state.filled]
-                )
-        else:
-            f.append(await self.unseen(self.context.train.X))
+        with clock.uncharged():
+            known = self.memory.of_all(self.alpha)
+        f = [await self.unseen(self.context.train.X) if known is None else known]
         if mark.final and test is not None:
             f.append(await self.unseen(test.X))
         scored = [Scored.known(each) for each in f]

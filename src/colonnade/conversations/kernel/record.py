@@ -34,7 +34,10 @@ FEATURES, BLOCK, MOMENTUM = 8192, 256, 0.9  # of a machine with a cap, where the
 # where the job leaves it open, no more projections are kept than this: three quarters of a gibibyte
 CACHED_VALUES = 10**8
 CACHE_LIMIT = 2**31
-WIDEST = 64  # new features of a round, where the job does not say and there is no cap
+# where the job does not say and there is no cap: the rounds of a pass, the new features of a round, and the
+# most projections of a round, of which some are under way at a time
+ROUNDS, WIDEST, ROUND_VALUES = 40, 64, 2**24
+FEWEST = 16  # rows of a batch
 
 
 def check(job: Job, preset: Preset) -> None:
@@ -63,14 +66,8 @@ def check_kernel(job: Job, preset: Preset) -> None:
 
 
 def usual_batch(job: Job, preset: Preset, rows: int) -> int:
-    """Return the batch where the job names none; without a cap the number of rounds is the number of blocks.
-
-    There should be some hundred of them, and their features must fit.
-    """
-    if preset.capped:
-        return USUAL_BATCH
-    visits, most = rows * job.train.epochs, max(1, CACHED_VALUES // rows)  # rounds of one feature each
-    return max(min(USUAL_BATCH, max(16, visits // 400)), -(-visits // most))
+    """Return the batch where the job names none; without a cap every round costs a projection of all rows."""
+    return USUAL_BATCH if preset.capped else max(FEWEST, -(-rows // ROUNDS))
 
 
 def kernel_ahead(job: Job, preset: Preset, label_holders: int) -> int:
@@ -85,13 +82,8 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings
     asked, rows = job.kernel, facts.rows
     rounds = -(-rows // pace.batch) * pace.epochs
     features, block = _capped(asked, rows) if preset.capped else _growing(asked, rows, rounds)
-    used = block * min(features // block, rounds)
-    if asked.cache and rows * used > CACHE_LIMIT:
-        remedy = f"features = {CACHE_LIMIT // rows}" if preset.capped else "a smaller block, fewer epochs"
-        raise JobError(
-            f"kernel: {used} projections of {rows} rows need {rows * used * 8 / 2**30:.0f} GiB at the active "
-            f"parties; set {remedy} or less, or cache = false"
-        )
+    if asked.cache:
+        _check_memory(rows, features // block, block, rounds)
     return KernelSettings(
         kind=asked.kind,
         sigma=asked.sigma,
@@ -121,10 +113,22 @@ def _capped(asked: Kernel, rows: int) -> tuple[int, int]:
 
 
 def _growing(asked: Kernel, rows: int, rounds: int) -> tuple[int, int]:
-    """Return the same where every round adds some: as many as can be kept of all of them."""
-    fitting = min(WIDEST, max(1, CACHED_VALUES // (rows * rounds)))
-    block = fitting if asked.block == "auto" else asked.block
+    """Return the same where every round adds some."""
+    block = min(WIDEST, max(1, ROUND_VALUES // rows)) if asked.block == "auto" else asked.block
     return rounds * block, block
+
+
+def _check_memory(rows: int, blocks: int, block: int, rounds: int) -> None:
+    """Refuse more projections than an owner can hold: of all features, or of a round where all rounds add
+    some."""
+    kept = block if blocks >= rounds else block * blocks
+    if rows * kept <= CACHE_LIMIT:
+        return
+    remedy = f"block = {CACHE_LIMIT // rows}" if blocks >= rounds else f"features = {CACHE_LIMIT // rows}"
+    raise JobError(
+        f"kernel: {kept} projections of {rows} rows need {rows * kept * 8 / 2**30:.0f} GiB at the active "
+        f"parties; set {remedy} or less, or cache = false"
+    )
 
 
 def choose_gram(job: Job, preset: Preset, facts: Facts, pace: Pace) -> GramSettings:

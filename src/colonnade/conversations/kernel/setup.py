@@ -22,7 +22,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from colonnade.arrays import Floats, Rows
+from colonnade.arrays import Floats, Numbers, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.kernel.settings import KernelSettings
 from colonnade.conversations.pacing.schedule import Schedule
@@ -30,11 +30,12 @@ from colonnade.errors import DataError
 from colonnade.job.plan import Plan
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.bandwidth import Sample, spread
-from colonnade.models.random_features import KERNELS, KernelFunction, RandomFeatures
+from colonnade.models.random_features import KERNELS, KernelFunction, RandomFeatures, SeededFeatures
 from colonnade.net.expect import floats, out_of_turn
 from colonnade.optim.steps import kernel_step
 
 PRIVATE, SHARED, PINNED, SAMPLE = 2, 3, 4, 5  # what generators are for
+SEED_WORDS = 4  # of 32 bits
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ class FeatureLayout:
     block: int  # M, the features of one step
     growth: int  # rounds that bring a new block; after them training goes on over what is there
     cached: bool
+
+    @property
+    def running(self) -> bool:
+        """Whether f of every row is kept and follows the rounds: all of them only add features."""
+        return self.cached and self.growth == self.schedule.rounds
 
     @property
     def owners(self) -> tuple[str, ...]:
@@ -159,19 +165,58 @@ def draw_features(
     context: Context[KernelSettings], layout: FeatureLayout, agreed: Agreed
 ) -> list[RandomFeatures]:
     """Draw this party's part of every owner's features: its directions, and the offsets that fall to it."""
-    seed, settings, parties = context.plan.seed, context.plan.settings, context.net.parties
-    me = parties.index(context.me)
-    own = _private(context)
-    rng = shared_directions(seed, me) if settings.omega == "shared" else own
-    omegas = draw_directions(rng, KERNELS[settings.kind], agreed.sigma, context.train.width, layout)
+    own, rng = _generators(context)
+    kernel = KERNELS[context.plan.settings.kind]
+    omegas = draw_directions(rng, kernel, agreed.sigma, context.train.width, layout)
     drawn = []
-    for index, (owner, omega) in enumerate(zip(layout.owners, omegas, strict=True)):
-        others = [at for at, party in enumerate(parties) if party != owner] or [me]
-        # everybody knows who adds which offset; nobody but that party knows the offset
-        pinned = np.random.default_rng([seed, PINNED, index]).choice(others, size=omega.shape[1])
-        b = np.where(pinned == me, own.uniform(0.0, 2 * np.pi, omega.shape[1]), 0.0)
+    for owner, omega in enumerate(omegas):
+        adds = _adds(context, layout, owner, omega.shape[1])
+        b = np.where(adds, own.uniform(0.0, 2 * np.pi, omega.shape[1]), 0.0)
         drawn.append(RandomFeatures(omega, b))
     return drawn
+
+
+def seed_features(
+    context: Context[KernelSettings], layout: FeatureLayout, agreed: Agreed
+) -> list[SeededFeatures]:
+    """Draw the seeds of the same, where nobody keeps features; the offsets of a block fall to one party."""
+    own, rng = _generators(context)
+    directions, offsets = (draw_seeds(each, layout) for each in (rng, own))
+    return [
+        SeededFeatures(
+            context.plan.settings.kind,
+            agreed.sigma,
+            context.train.width,
+            layout.block,
+            np.stack([directions[owner], offsets[owner]]),
+            _adds(context, layout, owner, layout.width(owner) // layout.block),
+        )
+        for owner in range(len(layout.owners))
+    ]
+
+
+def draw_seeds(rng: np.random.Generator, layout: FeatureLayout) -> Numbers:
+    """Draw the seeds of every owner's features."""
+    return rng.integers(0, 2**32, (len(layout.owners), SEED_WORDS))
+
+
+def _generators(context: Context[KernelSettings]) -> tuple[np.random.Generator, np.random.Generator]:
+    """Return the generator of what only this party knows, and that of its directions."""
+    own, me = _private(context), context.net.parties.index(context.me)
+    shared = context.plan.settings.omega == "shared"
+    return own, shared_directions(context.plan.seed, me) if shared else own
+
+
+def _adds(context: Context[KernelSettings], layout: FeatureLayout, owner: int, count: int) -> Numbers:
+    """Return for each of so many offsets of an owner's features whether they are this party's to add.
+
+    Everybody knows who adds which offset; nobody but that party knows the offset.
+    """
+    parties = context.net.parties
+    me = parties.index(context.me)
+    others = [at for at, party in enumerate(parties) if party != layout.owners[owner]] or [me]
+    pinned = np.random.default_rng([context.plan.seed, PINNED, owner]).choice(others, size=count)
+    return np.asarray(pinned == me)
 
 
 def draw_directions(
