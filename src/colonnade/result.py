@@ -84,6 +84,7 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
     base_rate: float | None = None  # the part of the training rows whose label is positive
     done: dict[str, list[str]] = {}  # what every party did to its columns, a sentence each
     warnings: list[str] = []
+    digests: dict[str, str] = {}  # by party, a hash of what its training rows were read from
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from colonnade.cli.machine import JSON, print_json
+from colonnade.cli.sources import SOURCE
+from colonnade.job.source import Address
 
 if TYPE_CHECKING:
     from colonnade.data.prepare.survey import Survey
+    from colonnade.job.source import Source
 
 
 @click.command()
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=SOURCE)
 @click.option("--label", help="The column to predict.")
 @click.option(
     "--id",
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
 )
 @JSON
 def new(
-    files: tuple[Path, ...],
+    files: tuple[Source, ...],
     label: str | None,
     ids: tuple[str, ...],
     parties: int | None,
@@ -50,14 +53,16 @@ def new(
 ) -> None:
     """Look at FILEs, one for each party, and write a job that trains a model on them.
 
-    Says what is in every file, which of them holds the label, and what to run next. The job has a comment for
-    every key; change what you like. A job that is there already is never overwritten.
+    A FILE may also be a table of a database or an object in a store. Says what is in every file, which of
+    them holds the label, and what to run next. The job has a comment for every key; change what you like. A
+    job that is there already is never overwritten.
 
     \b
     Example:
       colonnade new bank.csv shop.csv --label default --id customer
       colonnade new bank.csv shop.csv --label default --id customer --id buyer
       colonnade new people.csv --label buys --parties 3 --blind
+      colonnade new postgresql://db.bank/risk#customers s3://shop/buyers.parquet --label default
     """
     from colonnade.cli.folder import check_file
     from colonnade.data.prepare.survey import Survey, base_rate
@@ -199,11 +204,11 @@ class Joining(NamedTuple):
         return Joining(columns, rule, said, common)
 
 
-def _names(files: Sequence[Path]) -> dict[str, Path]:
+def _names(files: Sequence[Source]) -> dict[str, Source]:
     """Return a name for every file's party: that of the file, where they differ."""
-    names: dict[str, Path] = {}
+    names: dict[str, Source] = {}
     for path in files:
-        plain = unicodedata.normalize("NFKD", path.name.split(".")[0]).encode("ascii", "ignore").decode()
+        plain = unicodedata.normalize("NFKD", _called(path)).encode("ascii", "ignore").decode()
         name = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-") or "party"
         number = 2
         while name in names:
@@ -212,9 +217,16 @@ def _names(files: Sequence[Path]) -> dict[str, Path]:
     return names
 
 
+def _called(source: Source) -> str:
+    """Return what a source is called: a file without its ending, a table without its schema."""
+    if isinstance(source, Address) and source.is_database:
+        return source.name.rpartition(".")[2]
+    return source.name.split(".")[0]
+
+
 def _job(
     surveys: Sequence[Survey],
-    names: dict[str, Path],
+    names: dict[str, Source],
     holder: Survey,
     label: str | None,
     joining: Joining,
@@ -225,8 +237,10 @@ def _job(
     """Return the text of the job."""
     from colonnade.job.writing import text, value_text
 
-    def beside(path: Path) -> str:
+    def beside(path: Source) -> str:
         folder = out.absolute().parent
+        if isinstance(path, Address):
+            return text(str(path.beside(Path.cwd())))
         return text(os.path.relpath(path.absolute(), folder).replace(os.sep, "/"))
 
     lines = [

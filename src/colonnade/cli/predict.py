@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from colonnade.cli.party import CONFIG
+from colonnade.cli.sources import SOURCE, check_target, written
 from colonnade.cli.train import followed
 
 if TYPE_CHECKING:
     from colonnade.deploy.settings import Settings
+    from colonnade.job.source import Source
 
 
 @click.command()
 @click.argument("model", metavar="DIR|MODEL")
-@click.argument("rows_file", metavar="[FILE]", required=False, type=click.Path(path_type=Path))
+@click.argument("rows_file", metavar="[FILE]", required=False, type=SOURCE)
 @click.option("--file", "files", multiple=True, metavar="PARTY=FILE", help="DIR: one file for each party.")
 @click.option("--id", "id_column", help="DIR: the column with ids. [default: as in training]")
 @click.option(
     "--out",
     "-o",
-    type=click.Path(path_type=Path),
-    help="Where scores go. [default: DIR: the terminal; MODEL: scores.csv]",
+    type=SOURCE,
+    help="Where scores go: a file, a table of a database, or an object in a store. [default: DIR: the "
+    "terminal; MODEL: scores.csv]",
 )
 @CONFIG
 @click.option(
@@ -33,10 +36,10 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON, and nothing else.")
 def predict(
     model: str,
-    rows_file: Path | None,
+    rows_file: Source | None,
     files: tuple[str, ...],
     id_column: str | None,
-    out: Path | None,
+    out: Source | None,
     config: Path,
     data: str | None,
     as_json: bool,
@@ -56,12 +59,12 @@ def predict(
       colonnade predict runs/job new.csv --out scores.csv
       colonnade predict runs/job --file bank=bank.csv --file shop=shop.csv
       colonnade predict credit new.csv --data applicants --out scores.parquet
+      colonnade predict runs/job postgresql://db.bank/risk#new --out postgresql://db.bank/risk#scores
     """
-    from colonnade.cli.folder import check_file
     from colonnade.errors import DataError
 
     if out is not None:
-        check_file(out)
+        check_target(out)
     if Path(model).is_dir():
         from colonnade.cli.predict_run import predict_run
 
@@ -78,20 +81,19 @@ def predict(
 
 
 def _predict_together(
-    model: str, ids_file: Path, config: Path, out: Path, data: str | None, *, as_json: bool
+    model: str, ids_file: Source, config: Path, out: Source, data: str | None, *, as_json: bool
 ) -> None:
     """Score ids together with the other parties."""
     from colonnade.cli.daemon import ask
-    from colonnade.cli.folder import check_file
     from colonnade.data.read.files import load_ids
     from colonnade.deploy.daemon.commands import PredictRequest
     from colonnade.deploy.models.serving import Serving
     from colonnade.deploy.settings import read_settings
     from colonnade.errors import DataError
 
-    if out.suffix not in (".csv", ".parquet"):
+    if isinstance(out, Path) and out.suffix not in (".csv", ".parquet"):
         raise DataError(f"{out}: scores are written as .csv or .parquet")
-    check_file(out)  # before anybody is asked: scores count against what a day allows
+    check_target(out)  # before anybody is asked: scores count against what a day allows
     settings = read_settings(config)
     keys = _keys(settings, Serving(settings.state).find(model).terms.parties[settings.name].data, data)
     columns = [part.tolist() for part in load_ids(ids_file, keys)]
@@ -118,14 +120,12 @@ def _keys(settings: Settings, trained: str, data: str | None) -> tuple[str, ...]
 
 
 def _write(
-    path: Path, keys: tuple[str, ...], ids: list[list[str]], rows: list[dict[str, Any] | None]
+    target: Source, keys: tuple[str, ...], ids: list[list[str]], rows: list[dict[str, Any] | None]
 ) -> None:
-    """Write ids and their scores as CSV or Parquet; a row without a score has empty cells."""
+    """Write ids and their scores; a row without a score has empty cells."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
-
-    from colonnade.disk import drafted
 
     columns: dict[str, Any] = dict(zip(keys, ids, strict=True))
     first = next((row for row in rows if row is not None), {})
@@ -137,8 +137,8 @@ def _write(
         else:
             columns[name] = found
     table = pa.table(columns)
-    with drafted(path) as draft:
-        if path.suffix == ".parquet":
+    with written(target) as draft:
+        if draft.suffix == ".parquet":
             pa.parquet.write_table(table, draft)
         else:
             pa.csv.write_csv(table, draft)

@@ -12,25 +12,27 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from colonnade.cli.machine import note
+from colonnade.cli.sources import written
+from colonnade.job.source import source_of
 
 if TYPE_CHECKING:
     from colonnade.arrays import Floats
+    from colonnade.job.source import Source
     from colonnade.run.offline import NewRows
     from colonnade.run.run_shares import KeptModel
 
 
 def predict_run(
     run: Path,
-    table: Path | None,
+    table: Source | None,
     files: Sequence[str],
-    out: Path | None,
+    out: Source | None,
     id_column: str | None,
     *,
     as_json: bool,
 ) -> None:
     """Score the rows of one table, or of one file per party, and write CSV to `out` or standard output."""
     from colonnade.data.table import count
-    from colonnade.disk import drafted
     from colonnade.errors import DataError
     from colonnade.run.offline import from_files, from_table
     from colonnade.run.run_shares import KeptModel
@@ -50,50 +52,64 @@ def predict_run(
     if out is None:
         _write(sys.stdout, model, rows, z)
         return
-    with drafted(out) as draft, draft.open("w", newline="", encoding="utf-8") as file:
-        _write(file, model, rows, z)
+    with written(out) as draft:
+        if draft.suffix == ".parquet":
+            _write_parquet(draft, model, rows, z)
+        else:
+            with draft.open("w", newline="", encoding="utf-8") as file:
+                _write(file, model, rows, z)
     if as_json:
         click.echo(json.dumps({"model": str(run), "file": str(out), "rows": len(z), "notes": rows.remarks}))
     else:
         click.echo(f"{out}: {count(len(z), 'row')} scored with the model of {run}", err=True)
 
 
-def _by_party(files: Sequence[str]) -> dict[str, Path]:
+def _by_party(files: Sequence[str]) -> dict[str, Source]:
     """Return the files of --file PARTY=FILE, by party."""
     from colonnade.errors import DataError
 
-    found: dict[str, Path] = {}
+    found: dict[str, Source] = {}
     for each in files:
         party, equals, path = each.partition("=")
         if not equals or not path:
             raise DataError(f"--file {each}: write PARTY=FILE, e.g. --file bank=bank.csv")
         if party in found:
             raise DataError(f"--file {party}: there are two files of this party")
-        found[party] = Path(path)
+        found[party] = source_of(path)
     return found
 
 
 def _write(file: TextIO, model: KeptModel, rows: NewRows, z: Floats) -> None:
     """Write a line for every row: its id or number, its score, its probability, what is predicted."""
-    names, columns = _columns(model, z)
-    if rows.ids is None:
-        first: tuple[str, Iterable[object]] = ("row", range(1, len(z) + 1))
-    else:
-        first = ("id", rows.ids.tolist())
+    columns = {**_first(rows, len(z)), **_columns(model, z)}
     writer = csv.writer(file)
-    writer.writerow([first[0], *names])
-    writer.writerows(zip(first[1], *columns, strict=True))
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
 
 
-def _columns(model: KeptModel, z: Floats) -> tuple[list[str], list[Iterable[object]]]:
-    """Return the names and values of the columns beside the id."""
+def _write_parquet(path: Path, model: KeptModel, rows: NewRows, z: Floats) -> None:
+    """Write the same as Parquet."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {**_first(rows, len(z)), **_columns(model, z)}
+    pq.write_table(pa.table({name: pa.array(list(values)) for name, values in columns.items()}), path)
+
+
+def _first(rows: NewRows, count: int) -> dict[str, Iterable[object]]:
+    """Return the ids of the rows, or their numbers."""
+    return {"row": range(1, count + 1)} if rows.ids is None else {"id": rows.ids.tolist()}
+
+
+def _columns(model: KeptModel, z: Floats) -> dict[str, Iterable[object]]:
+    """Return the columns beside the id, by name."""
     from scipy.special import expit
 
     found = model.predicted(z)
     predicted: Iterable[object] = found if isinstance(found, list) else found.tolist()
     if z.ndim == 2:
         names = [f"score_{name}" for name in model.labels.classes]
-        return [*names, "predicted"], [*z.T.tolist(), predicted]
+        return {**dict(zip(names, z.T.tolist(), strict=True)), "predicted": predicted}
     if model.loss.link == "logit":
-        return ["score", "probability", "predicted"], [z.tolist(), expit(z).tolist(), predicted]
-    return ["score", "predicted"], [z.tolist(), predicted]
+        return {"score": z.tolist(), "probability": expit(z).tolist(), "predicted": predicted}
+    return {"score": z.tolist(), "predicted": predicted}

@@ -111,6 +111,7 @@ def _run(
     from colonnade.run.federate import federate
 
     with claimed(out) as folder:
+        before = _digests(folder)
         try:
             with progress(job.train.epochs, quiet=quiet) as reporter:
                 done = federate(
@@ -125,7 +126,22 @@ def _run(
             if any(folder.glob("parties/*/checkpoints/*.gate")):
                 note("the run has checkpoints; the same command with --resume goes on")
             raise
+        for party, digest in done.result.data.digests.items():
+            if before.get(party, digest) != digest:
+                note(f"{party}: its data has changed since the run that was in {folder}, in rows or values")
         return done, store_run(folder, done, plot=plot)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Return what every party had read in the run that is replaced, as hashes; none where there is no run."""
+    from colonnade.cli.folder import RESULT
+    from colonnade.errors import DataError
+    from colonnade.result import read_result
+
+    try:
+        return read_result(folder / RESULT).data.digests
+    except DataError:
+        return {}
 
 
 def _report(folder: Path) -> Path:

@@ -80,7 +80,7 @@ class Reading:
 
     `left_out` counts rows by the reason why they were left out. `dates` are the columns of dates, which
     became days, with the pattern that they were written in, and `decimal` is the mark in its numbers where
-    that was said or seen.
+    that was said or seen. `digest` is a hash of what was read, by which a change is noticed.
     """
 
     said: tuple[str, ...] = ()
@@ -88,6 +88,7 @@ class Reading:
     left_out: dict[str, int] = field(default_factory=dict)
     dates: dict[str, str] = field(default_factory=dict)
     decimal: str | None = None
+    digest: str = ""
 
     def and_left_out(self, rows: int, why: str, remark: str = "") -> Reading:
         """Return the same, with some more rows left out."""
@@ -128,6 +129,10 @@ class RawTable:
     def warned(self, sentences: Iterable[str]) -> RawTable:
         """Return the same, with more for its owner to look at."""
         return replace(self, reading=replace(self.reading, warned=(*self.reading.warned, *sentences)))
+
+    def hashed(self, digest: str) -> RawTable:
+        """Return the same, with the hash of what was read."""
+        return replace(self, reading=replace(self.reading, digest=digest))
 
     def row_number(self, row: int) -> int:
         """Return the number that this row has in the file, counted from 1."""

@@ -29,22 +29,27 @@ from colonnade.job import (
 )
 from colonnade.job.data_section import NaValues
 from colonnade.job.presets import PRESETS
+from colonnade.job.source import Address, Source, checked_text, source_of
 from colonnade.net.stream.certificates import Credentials
-from colonnade.net.stream.channel import Address
+from colonnade.net.stream.channel import Address as HostPort
 
 LONGEST_APPROVAL_S = 7 * 24 * 3600
 SOCKET_LIMIT = 100  # a path of a local socket cannot be longer than about this
 
 
 class Entry(Section, frozen=True):
-    """One entry of the catalogue: a file and what is offered of it.
+    """One entry of the catalogue, and what is offered of it.
 
-    Without `columns` every column of the file is offered but id, label, `weight`, which says how much a row
-    counts where a job asks for that, and `exposure`, which says for how long its events were counted.
+    It is a file, or a `table` or `query` of the database at `uri`, or the object there. Without `columns` all
+    columns are offered but id, label, `weight`, which says how much a row counts where a job asks for that,
+    and `exposure`, which says for how long its events were counted.
     """
 
-    file: str
     id: str | tuple[str, ...]
+    file: str | None = None
+    uri: str | None = None
+    table: str | None = None
+    query: str | None = None
     label: str | None = None
     weight: str | None = None
     exposure: str | None = None
@@ -59,6 +64,16 @@ class Entry(Section, frozen=True):
     def keys(self) -> tuple[str, ...]:
         """The id columns."""
         return (self.id,) if isinstance(self.id, str) else self.id
+
+    def source(self, where: str) -> str:
+        """Return what is read, as a job names it; JobError if it is not said, or said twice."""
+        if (self.file is None) == (self.uri is None):
+            raise JobError(f"{where}: give either file, or uri with table or query")
+        parts = {"uri": self.uri, "table": self.table, "query": self.query}
+        given = {key: value for key, value in parts.items() if value is not None}
+        if self.file is not None and given:
+            raise JobError(f"{where}: {', '.join(given)}: goes with uri, not with file")
+        return str(checked_text(given if self.file is None else self.file, where))
 
 
 class Code(Section, frozen=True):
@@ -166,6 +181,11 @@ class Settings(Section, frozen=True, kw_only=True):
         """Return the path of a file that the settings name."""
         return Path(self.folder) / name
 
+    def source(self, name: str) -> Source:
+        """Return what an entry of the catalogue is read from."""
+        found = source_of(self.data[name].source(f"data.{name}"))
+        return found.beside(Path(self.folder)) if isinstance(found, Address) else self.path(str(found))
+
     @property
     def memory_bytes(self) -> int:
         """What a training may use of this machine's memory."""
@@ -195,7 +215,7 @@ class Settings(Section, frozen=True, kw_only=True):
         return Credentials.load(folder, self.name, [p for p in self.peers if (folder / f"{p}.crt").exists()])
 
 
-def address(text: str, where: str) -> Address:
+def address(text: str, where: str) -> HostPort:
     """Return the host and port in a setting; JobError, naming `where` it stands, if it is no address.
 
     >>> address("127.0.0.1:7401", "listen")
@@ -239,6 +259,7 @@ def _check(settings: Settings, where: str) -> None:
     if memory_of(settings.memory) is None:
         raise JobError(f"{where}: memory: {settings.memory!r} is no size of memory; write '2GB' or '512MB'")
     for name, entry in settings.data.items():
+        entry.source(f"{where}: data.{name}")
         never = set(settings.policy.never) & set(entry.columns or ())
         if never:
             raise JobError(f"{where}: data.{name}: offers column {min(never)}, which policy.never forbids")

@@ -17,6 +17,7 @@ from colonnade.job.limits import check
 from colonnade.job.presets import PRESETS
 from colonnade.job.section import Section
 from colonnade.job.sections import Job, ModelSpec, ModelSpecs, ServerSpec
+from colonnade.job.source import Address, checked_text, source_of
 from colonnade.job.vocabulary import Tell, for_run, untold
 
 M = TypeVar("M", bound=ModelSpec | ServerSpec)
@@ -60,7 +61,7 @@ def job_from(plain: dict[str, Any], where: str = "job", tell: Tell = untold) -> 
 
     `tell` is told of old words for keys, and of keys that are for `colonnade train` alone.
     """
-    tables = for_run(plain, where, tell)
+    tables = _with_sources(for_run(plain, where, tell), where)
     refuse_unknown(tables, Job, where)
     try:
         job = msgspec.convert(with_defaults(tables), Job)
@@ -68,6 +69,20 @@ def job_from(plain: dict[str, Any], where: str = "job", tell: Tell = untold) -> 
         raise JobError(f"{where}: {readable(str(error), Job)}") from error
     check(job, where)
     return job
+
+
+def _with_sources(tables: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return a job's tables with every source as a text; what is no source, or has a password, is refused."""
+    if not isinstance(data := tables.get("data"), dict):
+        return tables
+    data = dict(data)
+    for key in ("train", "test"):
+        if key in data:
+            data[key] = checked_text(data[key], f"{where}: data.{key}")
+    for key in ("files", "test_files"):
+        if isinstance(files := data.get(key), dict):
+            data[key] = {p: checked_text(each, f"{where}: data.{key}.{p}") for p, each in files.items()}
+    return {**tables, "data": data}
 
 
 def with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
@@ -201,8 +216,11 @@ def _rooted(data: Data, folder: Path) -> Data:
     are."""
 
     def rooted(name: str) -> str:
-        path = Path(name)
-        return str(folder / path) if not path.is_absolute() and (folder / path).exists() else name
+        source = source_of(name)
+        if isinstance(source, Address):
+            return str(source.beside(folder))
+        there = (folder / source).exists() or "*" in source.name
+        return str(folder / source) if not source.is_absolute() and there else name
 
     return msgspec.structs.replace(
         data,

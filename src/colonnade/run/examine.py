@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 
 from msgspec import structs
 
@@ -26,6 +25,7 @@ from colonnade.data.split.assign import label_holders
 from colonnade.data.table import RawTable, count
 from colonnade.errors import ColonnadeError, suggest
 from colonnade.job import MEMORY, Data, Job, memory_of
+from colonnade.job.source import source_of
 from colonnade.job.writing import value_text
 from colonnade.run import rules
 from colonnade.run.blind import settled
@@ -140,10 +140,10 @@ def _sources(job: Job) -> dict[str, str]:
 def _load(path: str, data: Data, label: str | None) -> RawTable:
     """Return one file as a run would read it; of one that is too large to be held, some rows."""
     dialect = described(data)
-    if is_large([Path(path)], memory_of(data.memory) or MEMORY, dialect):
-        return some_rows(Path(path), label, data.id_at(), dialect)
+    if is_large([source_of(path)], memory_of(data.memory) or MEMORY, dialect):
+        return some_rows(source_of(path), label, data.id_at(), dialect)
     ids = data.id_at() or None
-    return load(Path(path), bare=True, dialect=dialect, id=ids, keys=data.keys, label=label)
+    return load(path, bare=True, dialect=dialect, id=ids, keys=data.keys, label=label)
 
 
 def _faults(path: str, data: Data, label: str | None, error: ColonnadeError) -> list[Problem]:

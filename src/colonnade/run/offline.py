@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from colonnade.data.read.files import load
 from colonnade.data.read.recognise import numbers_of
 from colonnade.data.table import RawTable, count
 from colonnade.errors import DataError, suggest
+from colonnade.job.source import Source
 from colonnade.run.run_shares import KeptModel, KeptShare
 
 
@@ -33,7 +33,7 @@ class NewRows:
     remarks: list[str] = field(default_factory=list)
 
 
-def from_table(model: KeptModel, path: Path, id_column: str | None) -> NewRows:
+def from_table(model: KeptModel, path: Source, id_column: str | None) -> NewRows:
     """Return rows of one table that has the columns of all parties."""
     holder: dict[str, str] = {}
     for party, share in model.shares.items():
@@ -49,7 +49,7 @@ def from_table(model: KeptModel, path: Path, id_column: str | None) -> NewRows:
     return _checked(model, dict.fromkeys(model.shares, raw), [])
 
 
-def from_files(model: KeptModel, files: Mapping[str, Path], id_column: str | None) -> NewRows:
+def from_files(model: KeptModel, files: Mapping[str, Source], id_column: str | None) -> NewRows:
     """Return the rows that the files of all parties have in common, in the order of the first party's
     file."""
     for party in files:
@@ -91,7 +91,7 @@ def _ids_of(model: KeptModel, party: str, id_column: str | None) -> tuple[str, .
 
 
 def _read(
-    model: KeptModel, path: Path, parties: Sequence[str], ids: tuple[str, ...], *, required: bool
+    model: KeptModel, path: Source, parties: Sequence[str], ids: tuple[str, ...], *, required: bool
 ) -> RawTable:
     """Read a file; id columns that are not `required` may be absent."""
     shares = [model.shares[party] for party in parties]

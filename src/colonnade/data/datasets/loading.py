@@ -24,6 +24,7 @@ from colonnade.data.read.files import AS_FOUND, load
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError, suggest
 from colonnade.job import Key
+from colonnade.job.source import Source, source_of
 
 IMAGES = ("mnist", "fashion-mnist")
 
@@ -38,7 +39,7 @@ class TrainTest(NamedTuple):
 def known_dataset(train: str | Path) -> Dataset | None:
     """Return the data set that `train` names, or None where it names a file. A file of that name comes
     first."""
-    return None if Path(train).is_file() else DATASETS.get(str(train))
+    return DATASETS.get(str(train)) if str(train) in DATASETS and not Path(train).is_file() else None
 
 
 def read(
@@ -53,7 +54,7 @@ def read(
 ) -> TrainTest:
     """Read what a job's [data] names: files, or a data set from the catalogue where there is no such file."""
 
-    def open_file(path: str | Path, like: RawTable | None = None) -> RawTable:
+    def open_file(path: str | Source, like: RawTable | None = None) -> RawTable:
         """Return a file of the job; a test file is as wide as the training file and writes dates alike."""
         return load(
             path,
@@ -75,8 +76,8 @@ def read(
             label, id = label or dataset.stored.label, dataset.stored.id if id is None else id  # noqa: A001
         categorical = categorical or dataset.defaults.categorical
         return TrainTest(named.train, open_file(test, named.train))
-    path = Path(train)
-    if not path.exists() and path.parent == Path() and "." not in path.name:
+    path = source_of(train)
+    if isinstance(path, Path) and not path.exists() and path.parent == Path() and "." not in path.name:
         raise DataError(f"{train}: no such file or data set; {suggest(str(train), DATASETS)}")
     raw = open_file(path)
     return TrainTest(raw, None if test is None else open_file(test, raw))

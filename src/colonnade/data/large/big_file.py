@@ -2,7 +2,7 @@
 
 Columns are large where they would take, as numbers of 8 bytes, more than an eighth of `data.memory`: in
 memory a run takes up to eight times its columns, for copies as they were read, split and shuffled. They are
-read from Parquet, and CSV is converted to that first (`large_csv`). Every party's preparation is learnt from
+read from Parquet, and CSV and databases are written as that first. Every party's preparation is learnt from
 a sample of its training rows, spread over the file; its columns are prepared once, into a file of rows that
 is mapped into memory when it is used (`open_columns`), single precision where the file's own columns are no
 finer. Whether a row is for the test is drawn for each row by itself, from the job's seed, so that all parties
@@ -23,10 +23,14 @@ from numpy.typing import NDArray
 
 from colonnade.arrays import Numbers, Rows
 from colonnade.data.large.csv_to_parquet import as_parquet, first_rows, is_csv, numbers_in
+from colonnade.data.large.stream_to_parquet import first_rows_of, stored
 from colonnade.data.read.dialect import Dialect
+from colonnade.data.read.files import digest_of
 from colonnade.data.read.formats import Wanted, raw_table
+from colonnade.data.read.source import is_stream, size_of
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError, suggest
+from colonnade.job.source import Source
 
 STRETCH = 2**16
 """Rows that are read, prepared and written together."""
@@ -48,24 +52,28 @@ PART = 8
 class BigFile:
     """A Parquet file that is read a stretch at a time, some columns of it.
 
-    `path` is the file as its owner knows it, `source` what is read: the same, or what CSV was converted to.
+    `path` is the source as its owner knows it, `source` what is read: the same, or what it was converted to.
+    `digest` is a hash of what was read, where it was not one file of this machine.
     """
 
-    path: Path
+    path: Source
     source: Path
     columns: tuple[str, ...]
     rows: int
     fine: frozenset[str]  # columns of more than single precision
     texts: tuple[str, ...]  # columns of text, which are read letter by letter
     gaps: dict[str, tuple[str, ...]]  # values that its owner declares missing (`Dialect`)
+    digest: str = ""
 
     @staticmethod
-    def open(path: Path, source: Path | None = None, dialect: Dialect = AS_FOUND) -> BigFile:
+    def open(
+        path: Source, source: Path | None = None, digest: str = "", dialect: Dialect = AS_FOUND
+    ) -> BigFile:
         """Look at what a file holds; nothing of its rows is read."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        source = source or path
+        source = Path(str(path)) if source is None else source
         try:
             with pq.ParquetFile(source) as file:
                 rows, schema = file.metadata.num_rows, file.schema_arrow
@@ -74,7 +82,7 @@ class BigFile:
         kinds = dict(zip(schema.names, schema.types, strict=True))
         texts = tuple(name for name, kind in kinds.items() if _text(kind))
         fine = frozenset(name for name, kind in kinds.items() if name not in texts and not _single(kind))
-        return BigFile(path, source, tuple(schema.names), rows, fine, texts, dialect.gaps)
+        return BigFile(path, source, tuple(schema.names), rows, fine, texts, dialect.gaps, digest)
 
     def wanted(self, label: str | None = None, ids: tuple[str, ...] = ()) -> Wanted:
         """Return what is wanted of it beside columns; all text as it is, as a stretch cannot tell what it
@@ -150,28 +158,38 @@ class BigFile:
         )
 
 
-def is_large(paths: Sequence[Path], memory: int, dialect: Dialect = AS_FOUND) -> bool:
-    """Return whether files, one or one for each party, have too many numbers to be held, and are read in
+def is_large(sources: Sequence[Source], memory: int, dialect: Dialect = AS_FOUND) -> bool:
+    """Return whether sources, one or one for each party, have too many numbers to be held, and are read in
     stretches."""
-    if not all(path.is_file() and (_is_parquet(path) or is_csv(path)) for path in paths):
+    if not all(_in_stretches(source) for source in sources):
         return False
-    return any(8 * _numbers(path, dialect) > memory // PART for path in paths)
+    return any(8 * _numbers(source, dialect) > memory // PART for source in sources)
 
 
-def opened(path: Path, folder: Path, dialect: Dialect = AS_FOUND, verbatim: Sequence[str] = ()) -> BigFile:
-    """Return a file that is read in stretches; CSV is converted first, into this folder.
+def opened(
+    source: Source, folder: Path, dialect: Dialect = AS_FOUND, verbatim: Sequence[str] = ()
+) -> BigFile:
+    """Return a source that is read in stretches; what is no Parquet file is written as one into this folder.
 
     `verbatim` columns of CSV are read as text, letter by letter: ids and categories.
     """
-    if _is_parquet(path):
-        return BigFile.open(path, dialect=dialect)
-    if is_csv(path) and path.is_file():
-        return BigFile.open(path, as_parquet(path, folder, dialect, verbatim), dialect)
-    raise DataError(f"{path}: is no CSV or Parquet file; no other is read beside one that is this large")
+    if is_stream(source):
+        return BigFile.open(source, *stored(source, folder), dialect)
+    if isinstance(source, Path) and _is_parquet(source):
+        return BigFile.open(source, source, digest_of(source), dialect)
+    if isinstance(source, Path) and _in_stretches(source):
+        made = as_parquet(source, folder, dialect, verbatim)
+        return BigFile.open(source, made, digest_of(source), dialect)
+    raise DataError(
+        f"{source}: is no CSV or Parquet file and no table; no other is read beside one that is this large"
+    )
 
 
-def some_rows(path: Path, label: str | None, ids: tuple[str, ...], dialect: Dialect) -> RawTable:
-    """Return some rows of a large file, to see what is wrong with it before all are read."""
+def some_rows(source: Source, label: str | None, ids: tuple[str, ...], dialect: Dialect) -> RawTable:
+    """Return some rows of a large source, to see what is wrong with it before all are read."""
+    if is_stream(source):
+        return first_rows_of(source, Wanted(label, ids), dialect)
+    path = Path(str(source))
     if is_csv(path):
         return first_rows(path, Wanted(label, ids), dialect)
     file = BigFile.open(path)
@@ -183,8 +201,19 @@ def _is_parquet(path: Path) -> bool:
     return path.suffix in (".parquet", ".pq")
 
 
-def _numbers(path: Path, dialect: Dialect) -> int:
-    """Return how many numbers a file holds, or about how many."""
+def _in_stretches(source: Source) -> bool:
+    """Return whether a source is of a kind that can be read in stretches."""
+    if is_stream(source):
+        return True
+    return isinstance(source, Path) and source.is_file() and (_is_parquet(source) or is_csv(source))
+
+
+def _numbers(source: Source, dialect: Dialect) -> int:
+    """Return how many numbers a source holds, or about how many."""
+    if is_stream(source):
+        rows, columns = size_of(source)
+        return rows * columns
+    path = Path(str(source))
     if is_csv(path):
         return numbers_in(path, dialect) if path.stat().st_size > LEAST else 0
     file = BigFile.open(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from colonnade.data.prepare.categories import Counted, gaps_in
 from colonnade.data.read.files import load
 from colonnade.data.table import RawTable, count, some
+from colonnade.job.source import Source
 
 FEW = 20  # a label of classes has no more different values
 CHANCE = 0.1  # of the rows may have a value in common with another file that means nothing
@@ -21,13 +21,13 @@ CHANCE = 0.1  # of the rows may have a value in common with another file that me
 class Survey:
     """What a file holds."""
 
-    path: Path
+    path: Source
     raw: RawTable
     # by column, what was read before
     _ids: dict[str, NDArray[np.str_]] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
-    def of(path: Path) -> Survey:
+    def of(path: Source) -> Survey:
         """Read the file as it is, with every column."""
         return Survey(path, load(path, bare=True))
 

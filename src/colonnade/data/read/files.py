@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import lzma
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,9 +17,12 @@ from colonnade.data.read.formats import Wanted
 from colonnade.data.read.ids import identified, parts_of
 from colonnade.data.read.idx import read_idx
 from colonnade.data.read.libsvm import read_libsvm
+from colonnade.data.read.objects import copied
+from colonnade.data.read.source import is_stream, stream
 from colonnade.data.table import Column, RawTable, count
 from colonnade.errors import DataError, suggest
 from colonnade.job import Key
+from colonnade.job.source import Address, Source, source_of
 
 NO_LABEL = "no label"
 AS_FOUND = Dialect()  # how a file is written is found out
@@ -26,7 +30,7 @@ AS_FOUND = Dialect()  # how a file is written is found out
 OTHERS = {
     *(".zip", ".7z", ".tar", ".xls", ".xlsb", ".ods", ".json", ".jsonl", ".xml", ".html"),
     *(".feather", ".arrow", ".orc", ".avro", ".h5", ".hdf5", ".npy", ".npz", ".pkl", ".pickle"),
-    *(".dta", ".sav", ".sas7bdat", ".rds", ".rda", ".rdata", ".db", ".sqlite"),
+    *(".dta", ".sav", ".sas7bdat", ".rds", ".rda", ".rdata"),
 }
 
 
@@ -48,7 +52,7 @@ READERS: dict[str, Callable[[Path, Wanted, Dialect], RawTable]] = {
 
 
 def load(
-    path: str | Path,
+    path: str | Source,
     *,
     label: str | None = None,
     id: str | Sequence[str] | None = None,  # noqa: A002
@@ -58,7 +62,7 @@ def load(
     bare: bool = False,
     dialect: Dialect = AS_FOUND,
 ) -> RawTable:
-    """Read LIBSVM, CSV, TSV, Parquet, Excel or IDX, plain or packed as .gz, .xz or .bz2.
+    """Read a database, or LIBSVM, CSV, TSV, Parquet, Excel or IDX, plain or packed as .gz, .xz or .bz2.
 
     `label` and `id` name columns of files that name theirs; several are an id together, and `keys` say how
     each is brought into one form. `n_features` is for LIBSVM, where a file cannot say how many columns there
@@ -68,7 +72,7 @@ def load(
     Rows without an id or a label, and rows that are there twice, are left out and counted.
     """
     ids = () if id is None else (id,) if isinstance(id, str) else tuple(id)
-    raw = _opened(Path(path), Wanted(label, ids, tuple(categorical)), n_features, dialect)
+    raw = _opened(source_of(path), Wanted(label, ids, tuple(categorical)), n_features, dialect)
     if not raw.columns and not bare:
         raise DataError(
             f"{path}: no columns besides the label and the id; a party that only deals random words "
@@ -77,7 +81,7 @@ def load(
     return _labelled(identified(raw, keys or [Key()] * len(ids), ids))
 
 
-def load_ids(path: Path, names: Sequence[str]) -> list[NDArray[np.str_]]:
+def load_ids(path: Source, names: Sequence[str]) -> list[NDArray[np.str_]]:
     """Return the id columns of a file as they are written, every row in its place; DataError if one is
     empty."""
     ids = _opened(path, Wanted(ids=tuple(names)), None, AS_FOUND).ids
@@ -89,16 +93,28 @@ def load_ids(path: Path, names: Sequence[str]) -> list[NDArray[np.str_]]:
     return parts_of(ids, len(names))
 
 
-def _opened(path: Path, wanted: Wanted, n_features: int | None, dialect: Dialect) -> RawTable:
-    """Return a file as it is written; DataError if it cannot be read."""
+def _opened(source: Source, wanted: Wanted, n_features: int | None, dialect: Dialect) -> RawTable:
+    """Return a source as it is written; DataError if it cannot be read."""
+    if is_stream(source):
+        with stream(source) as batches:
+            raw = formats.raw_table(source, batches.table(), wanted, dialect, ())
+        return raw.hashed(batches.digest())
+    if isinstance(source, Address):
+        with copied(source) as local:
+            return _file(local, wanted, n_features, dialect)
+    return _file(source, wanted, n_features, dialect)
+
+
+def _file(path: Path, wanted: Wanted, n_features: int | None, dialect: Dialect) -> RawTable:
+    """Return a file of this machine as it is written; DataError if it cannot be read."""
     if path.is_dir():
-        raise DataError(f"{path}: this is a folder, not a file")
+        raise DataError(f"{path}: this is a folder, not a file, and has no Parquet files in it")
     if not path.is_file():
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         hint = suggest(path.name, sorted(siblings)) if siblings else "give the path of a data file"
         raise DataError(f"{path}: no such file; {hint}")
     try:
-        return _read(path, wanted, n_features, dialect)
+        return _read(path, wanted, n_features, dialect).hashed(digest_of(path))
     except PermissionError:
         raise DataError(f"{path}: not allowed to read this file") from None
     except (OSError, EOFError, lzma.LZMAError) as problem:
@@ -112,6 +128,8 @@ def _read(path: Path, wanted: Wanted, n_features: int | None, dialect: Dialect) 
     if ending in READERS:
         return READERS[ending](path, wanted, dialect)
     match ending:
+        case ".db" | ".sqlite" | ".sqlite3":
+            raise DataError(f"{path}: a database is read by its address; write sqlite:{path}#TABLE")
         case other if other in OTHERS:
             raise DataError(
                 f"{path}: {other} files are not read; use CSV, TSV, Parquet, Excel (.xlsx), LIBSVM or IDX"
@@ -120,6 +138,12 @@ def _read(path: Path, wanted: Wanted, n_features: int | None, dialect: Dialect) 
             return read_idx(path)
         case _:  # LIBSVM files end in .libsvm, .svm, .txt, .t, .binary, .scale or nothing at all
             return read_libsvm(path, n_features)
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def label_gaps(raw: RawTable, y: Column) -> NDArray[np.bool_]:

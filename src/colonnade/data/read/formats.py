@@ -27,6 +27,7 @@ from colonnade.data.read.dialect import GAPS, Dialect, sniffed
 from colonnade.data.read.recognise import Recognised, from_numbers, recognise
 from colonnade.data.table import RawTable, Reading, count, different, numbers_of, stack
 from colonnade.errors import DataError, suggest
+from colonnade.job.source import Source
 
 COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
@@ -40,6 +41,11 @@ def open_bytes(path: Path) -> IO[bytes]:
 def plain_name(path: Path) -> str:
     """Return the file's name without .gz, .bz2 or .xz."""
     return path.name.removesuffix(path.suffix) if path.suffix in COMPRESSED else path.name
+
+
+def name_of(source: Source) -> str:
+    """Return a short name of a source, without .gz, .bz2 or .xz."""
+    return plain_name(source) if isinstance(source, Path) else source.name
 
 
 @dataclass(frozen=True)
@@ -119,7 +125,7 @@ def read_parquet(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
     return raw_table(path, table, wanted, given, ())
 
 
-def raw_table(path: Path, table: Any, wanted: Wanted, dialect: Dialect, said: tuple[str, ...]) -> RawTable:
+def raw_table(path: Source, table: Any, wanted: Wanted, dialect: Dialect, said: tuple[str, ...]) -> RawTable:
     """Return a pyarrow table as a `RawTable`: the label and the ids apart from the other columns."""
     table, mended, doubtful = header.named(path, table)
     names: list[str] = table.column_names
@@ -155,7 +161,7 @@ def raw_table(path: Path, table: Any, wanted: Wanted, dialect: Dialect, said: tu
     )
 
 
-def _refuse_infinite(path: Path, table: Any, names: list[str]) -> None:
+def _refuse_infinite(path: Source, table: Any, names: list[str]) -> None:
     """Refuse columns with infinite numbers, all of them at once."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -171,7 +177,13 @@ def _refuse_infinite(path: Path, table: Any, names: list[str]) -> None:
 
 
 def column_of(
-    path: Path | str, name: str, column: Any, dialect: Dialect, verbatim: bool = False, *, dates: bool = True
+    path: Source | str,
+    name: str,
+    column: Any,
+    dialect: Dialect,
+    verbatim: bool = False,
+    *,
+    dates: bool = True,
 ) -> Recognised:
     """Return a pyarrow column as float64 (gaps are NaN), or as text (gaps are empty)."""
     import pyarrow as pa

@@ -7,7 +7,7 @@ file per party. Either way the outcome is the same: a raw table per party, of th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from colonnade.arrays import Floats
@@ -22,7 +22,7 @@ from colonnade.data.prepare.scaling import Scale, Tails
 from colonnade.data.prepare.suspects import like_counts, odd_labels
 from colonnade.data.prepare.weights import take_exposure, take_weights, training_weights
 from colonnade.data.read.dialect import described
-from colonnade.data.read.formats import plain_name
+from colonnade.data.read.formats import name_of, plain_name
 from colonnade.data.split.assign_large import SplitRequest, deal
 from colonnade.data.split.split import (
     Split,
@@ -36,6 +36,7 @@ from colonnade.data.table import Column, RawTable
 from colonnade.errors import DataError, suggest
 from colonnade.job import MEMORY, SERVER, Data, memory_of
 from colonnade.job.sections import ClassWeight
+from colonnade.job.source import source_of
 
 PartyTables = dict[str, RawTable]  # every party's raw columns, of the same rows
 
@@ -52,6 +53,7 @@ class Assigned:
     helper: str | None = None  # may hold no columns
     large: bool = False  # columns lie prepared in files, since they do not fit the memory
     chosen: str | None = None  # what was found out by trying, in words
+    digests: dict[str, str] = field(default_factory=dict)  # by party, a hash of what was read
 
     def __post_init__(self) -> None:
         widths = {party: data.columns for party, data in self.parties.items()}
@@ -80,16 +82,19 @@ def assign(
     `task` None is found out from the data. `intercept` says whether one party gets a column of ones: the
     first label holder, or the first other party where that has no columns.
     """
-    sources = [Path(path) for path in (data.files or {"": data.train or ""}).values()]
-    if is_large(sources, memory_of(data.memory) or MEMORY, described(data)):
+    paths = list((data.files or {}).values()) or ([data.train] if data.train else [])
+    sources = [source_of(path) for path in paths]
+    if sources and is_large(sources, memory_of(data.memory) or MEMORY, described(data)):
         if class_weight is not None:
             raise DataError("train.class_weight: is not for data that is read in stretches; leave it out")
         recipe = _recipe(data, None)
         recipe = recipe.with_gaps() if gaps and as_they_are(data.scale, data.missing) else recipe
-        parties, labels = deal(data, SplitRequest(label_holders, task, intercept, seed, recipe), tails, fits)
-        dataset = "+".join(sorted(data.files)) if data.files else plain_name(sources[0])
+        parties, labels, digests = deal(
+            data, SplitRequest(label_holders, task, intercept, seed, recipe), tails, fits
+        )
+        dataset = "+".join(sorted(data.files)) if data.files else name_of(sources[0])
         guessed = task is None and data.positive is None
-        return Assigned(dataset, parties, label_holders, labels, guessed, helper, large=True)
+        return Assigned(dataset, parties, label_holders, labels, guessed, helper, large=True, digests=digests)
     return _held_in_memory(
         data,
         label_holders=label_holders,
@@ -121,7 +126,7 @@ def _held_in_memory(
         dataset, known = "+".join(sorted(data.files)), None
     elif data.train is not None:
         train, test = _from_one_table(data, data.train, seed)
-        dataset, known = plain_name(Path(data.train)), known_dataset(data.train)
+        dataset, known = name_of(source_of(data.train)), known_dataset(data.train)
     else:
         raise DataError("data.train: name a file or a data set, or give every party its file in data.files")
     first, defaults = label_holders[0], None if known is None else known.defaults
@@ -149,7 +154,8 @@ def _held_in_memory(
         )
         for party in train
     }
-    return Assigned(dataset, parties, label_holders, labels, guessed, helper)
+    digests = {party: digest for party, raw in train.items() if (digest := raw.reading.digest)}
+    return Assigned(dataset, parties, label_holders, labels, guessed, helper, digests=digests)
 
 
 def label_holders(parties: Sequence[str], active: int | list[str]) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from colonnade.data.split.split import split_by_count, split_by_name
 from colonnade.data.table import RawTable, Table, count
 from colonnade.errors import DataError
 from colonnade.job import Data
+from colonnade.job.source import source_of
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,8 @@ class FileColumns:
 
 def deal(
     data: Data, asked: SplitRequest, tails: Callable[[Task], Tails], fits: Callable[[RowLengths], None]
-) -> tuple[dict[str, PartyData], Labels]:
-    """Return every party's columns, prepared and stored, and how the label became numbers.
+) -> tuple[dict[str, PartyData], Labels, dict[str, str]]:
+    """Return every party's columns, prepared and stored, how the label became numbers, and digests of files.
 
     `tails` says what becomes of outliers with such labels. `fits` raises if rows of these lengths cannot be
     trained on: it is asked before all of them are prepared.
@@ -79,10 +80,11 @@ def deal(
         release()
         known.write_bytes(msgspec.json.encode({party: each.to_dict() for party, each in made.items()}))
     learnt = msgspec.json.decode(known.read_bytes())
-    return {
+    parties = {
         party: _opened(folder, party, Preparation.from_dict(learnt[party]), party in asked.label_holders)
         for party in party_columns
-    }, labels
+    }
+    return parties, labels, {party: held.file.digest for party, held in party_columns.items()}
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,7 @@ def _columns_of(data: Data, asked: SplitRequest, root: Path) -> dict[str, FileCo
     dialect = described(data)
 
     def big(path: str, party: str | None = None) -> BigFile:
-        return opened(Path(path), root, dialect, (*data.id_at(party), *asked.recipe.categorical))
+        return opened(source_of(path), root, dialect, (*data.id_at(party), *asked.recipe.categorical))
 
     def tested(path: str | None, party: str | None = None) -> BigFile | None:
         return None if path is None else big(path, party)
@@ -287,10 +289,8 @@ def _root(data: Data) -> Path:
 
 def _folder(root: Path, data: Data, asked: SplitRequest, party_columns: Mapping[str, FileColumns]) -> Path:
     """Return where the prepared columns lie, by what they are made of."""
-    paths = {
-        each.path for held in party_columns.values() for each in (held.file, held.test) if each is not None
-    }
-    state = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(paths)]
+    files = [each for held in party_columns.values() for each in (held.file, held.test) if each is not None]
+    state = sorted({(str(each.path), each.digest) for each in files})
     held = {party: each.columns for party, each in party_columns.items()}
     plain = [state, held, data.label, data.positive, data.test_fraction, asdict(asked)]
     folder = root / hashlib.sha256(msgspec.json.encode(plain)).hexdigest()[:16]

@@ -28,6 +28,7 @@ def described(assigned: Assigned) -> Described:
         positive=list(labels.positive),
         base_rate=float(np.mean(y > 0)) if labels.task == "binary" and y is not None else None,
         done={assigned.label_holders[0]: said} if said else {},
+        digests=assigned.digests,
     )
 
 
@@ -44,4 +45,5 @@ def with_parties(known: Described, preparations: Mapping[str, dict[str, Any] | N
         base_rate=known.base_rate,
         done={party: said for party, said in done.items() if said},
         warnings=[f"{party}: {text}" for party, each in made.items() for text in each.warnings],
+        digests=known.digests,
     )

@@ -54,7 +54,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
 class Comparison(msgspec.Struct, frozen=True, kw_only=True, tag="comparison"):
     """The ids of one entry were compared with a peer's, for training or for scores.
 
-    `commitment` stands for the peer's set of ids without showing it.
+    `commitment` stands for the peer's set of ids without showing it. `read` is a hash of what this party had
+    read of its entry, rows and values.
     """
 
     when: str
@@ -65,6 +66,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, tag="comparison"):
     own_ids: int
     peer_ids: int
     commitment: str
+    read: str = ""
 
 
 class Interruption(msgspec.Struct, frozen=True, kw_only=True, tag="interruption"):
@@ -106,6 +108,7 @@ class Journal:
     decisions: list[Decision] = field(default_factory=list)
     compared: DailyComparisons = field(default_factory=DailyComparisons)
     trained: dict[tuple[str, str], Comparison] = field(default_factory=dict)  # last by peer and entry
+    read: dict[str, Comparison] = field(default_factory=dict)  # last by entry
     on_disk: ChainEnd = field(default_factory=ChainEnd)
 
     def __post_init__(self) -> None:
@@ -138,10 +141,15 @@ class Journal:
     def compare(self, comparison: Comparison) -> None:
         """Write down that ids are about to be compared; when this returns it is on disk."""
         self._write(comparison)
+        before = self.read.get(comparison.entry)
+        if before is not None and comparison.read and comparison.read != before.read:
+            self.note(f"data.{comparison.entry}: has changed since run {before.run}, in rows or values")
         self._remember(comparison)
 
     def _remember(self, comparison: Comparison) -> None:
         """Keep what limits ask about: counts of a day, and each peer's last set of ids."""
+        if comparison.purpose == "train" and comparison.read:
+            self.read[comparison.entry] = comparison
         if comparison.purpose == "train":
             self.trained[comparison.peer, comparison.entry] = comparison
         kind = Kind(

@@ -97,7 +97,7 @@ def _entry(settings: Settings, name: str, entry: Entry, there: set[str]) -> Iter
 
     All columns of the file are added to `there`.
     """
-    path = settings.path(entry.file)
+    path = settings.source(name)
     # as a run reads it, so that a misspelt id is not offered as a column
     raw, ids = read_with_ids(path, entry, [Key()] * len(entry.keys), (), label=True, bare=True)
     if twice := raw.rows - len(np.unique(ids, axis=0)):

@@ -35,7 +35,8 @@ from colonnade.shares import now
 class ComparisonRequest:
     """What ids are compared for: which run, for training or scores, and by whose wish.
 
-    `changed` is whether the job lets parties come with other ids than the time before.
+    `changed` is whether the job lets parties come with other ids than the time before. `read` is a hash of
+    what this party has read of its entry.
     """
 
     run: str
@@ -43,6 +44,7 @@ class ComparisonRequest:
     entry: str
     proposer: str
     changed: bool = False
+    read: str = ""
 
 
 @dataclass
@@ -76,6 +78,7 @@ class Membership:
                     own_ids=own_ids,
                     peer_ids=roster.size,
                     commitment=roster.commitment.hex(),
+                    read=asked.read,
                 )
             )
 

@@ -146,6 +146,7 @@ async def _ready(
         purpose="score",
         entry=terms.data or trained.parties[session.me].data,
         proposer=terms.asker,
+        read=session.own_rows.table.reading.digest,
     )
     found = await common_rows(session, digest, trained.align.keys, asked)
     session.tell(Event("aligned", len(found.rows), len(session.own_rows.ids)))

@@ -186,6 +186,7 @@ async def _align(session: RunSession, terms: Terms) -> Alignment:
         entry=terms.parties[session.me].data,
         proposer="",
         changed=terms.align.changed == "accept",
+        read=session.own_rows.table.reading.digest,
     )
     minimum, method = max(terms.align.minimum, session.minimum), terms.align.method
     return await common_rows(session, terms.digest(), terms.align.keys, asked, minimum=minimum, method=method)

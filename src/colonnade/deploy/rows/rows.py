@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from colonnade.deploy.settings import Entry, Settings
 from colonnade.deploy.terms.terms import Split
 from colonnade.errors import DataError, suggest
 from colonnade.job import Key
+from colonnade.job.source import Source
 
 Usual = tuple[str | None, dict[str, str] | None]  # the decimal mark, and dates by pattern, of training
 
@@ -71,7 +71,7 @@ def load_rows(
             f"data.{name}: the id has {len(entry.keys)} columns ({', '.join(entry.keys)}), the job compares "
             f"{len(keys)}; see data.keys of the job"
         )
-    path, dialect = settings.path(entry.file), described(entry)
+    path, dialect = settings.source(name), described(entry)
     if memory is not None and not bare and is_large([path], memory, dialect):
         if weight or exposure:
             raise DataError(
@@ -81,7 +81,7 @@ def load_rows(
         file = opened(path, settings.state / COLUMNS, dialect, (*entry.keys, *categorical))
         offered = offered_columns(settings, name, file.columns, columns, bare=bare)
         own = LargeRows.open(file, entry.label if label else None, offered, entry.keys, tuple(keys))
-        return PartyRows(own[0].sample(), own[1], own[0])
+        return PartyRows(own[0].sample().hashed(file.digest), own[1], own[0])
     raw, ids = read_with_ids(path, entry, keys, categorical, label=label, bare=bare, usual=usual)
     if weight:
         raw = take_weights(raw, _named(entry.weight, "weight", "weighs rows", name))
@@ -118,7 +118,7 @@ def _named(column: str | None, key: str, does: str, name: str) -> str:
 
 
 def read_with_ids(
-    path: Path,
+    path: Source,
     entry: Entry,
     keys: Sequence[Key],
     categorical: Sequence[str],

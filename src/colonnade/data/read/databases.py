@@ -1,0 +1,249 @@
+"""Databases: read as record batches in one transaction that writes nothing, written to in one.
+
+PostgreSQL, SQLite, Snowflake and Flight SQL are spoken to by their ADBC drivers, the others by ODBC. Each
+driver is an extra and is imported here alone. What a driver says goes to the user in one line, without its
+secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from colonnade.data.read.batches import Batches
+from colonnade.errors import DataError
+from colonnade.job.source import ODBC, Address, Opened, open_address
+
+CONNECT_S = 10
+"""Seconds in which a database must answer."""
+
+BATCH = 2**16
+"""Rows that are read together, where a driver asks for their number."""
+
+
+class Driver(NamedTuple):
+    """The package that speaks to a kind of database, and the extra that installs it."""
+
+    module: str
+    extra: str
+
+
+ADBC = {
+    "postgresql": Driver("adbc_driver_postgresql", "postgresql"),
+    "postgres": Driver("adbc_driver_postgresql", "postgresql"),
+    "sqlite": Driver("adbc_driver_sqlite", "sqlite"),
+    "snowflake": Driver("adbc_driver_snowflake", "snowflake"),
+    "flightsql": Driver("adbc_driver_flightsql", "flightsql"),
+}
+DRIVERS = ADBC | dict.fromkeys(ODBC, Driver("arrow_odbc", "odbc"))
+ODBC_DRIVERS = {
+    "mariadb": "MariaDB Unicode",
+    "mysql": "MariaDB Unicode",
+    "mssql": "ODBC Driver 18 for SQL Server",
+}
+
+
+@contextmanager
+def opened(address: Address) -> Iterator[Batches]:
+    """The rows of a table or query, read in one transaction while this is open."""
+    with _rows(address, statement(address)) as reader:
+        yield Batches(str(address), reader.schema, iter(reader))
+
+
+def size_of(address: Address) -> tuple[int, int]:
+    """Return how many rows and columns there are, as the database counts them."""
+    query = statement(address)
+    with _rows(address, f"select count(*) as n from ({query}) as counted") as reader:  # noqa: S608
+        rows = sum(int(batch.column(0)[0].as_py()) for batch in reader)
+    with _rows(address, f"select * from ({query}) as looked where 1 = 0") as reader:  # noqa: S608
+        return rows, len(reader.schema)
+
+
+def cost_of(address: Address) -> str | None:
+    """Return what the database expects the query to cost, in words; None where it is not known cheaply."""
+    if address.scheme not in ("postgresql", "postgres"):
+        return None
+    with _rows(address, f"explain (format json) {statement(address)}") as reader:
+        (plan,) = json.loads("".join(row for batch in reader for row in batch.column(0).to_pylist()))
+    expected = plan["Plan"]
+    return (
+        f"PostgreSQL expects {expected['Plan Rows']:,} rows of {expected['Plan Width']} bytes, "
+        f"cost {expected['Total Cost']:,.0f} ({expected['Node Type'].lower()})"
+    )
+
+
+def check_writable(address: Address) -> None:
+    """Raise DataError unless the database answers, and a table can be named there."""
+    if address.scheme not in ADBC:
+        raise DataError(f"{address}: scores go to {', '.join(ADBC)} alone, or to a file")
+    if address.query is not None:
+        raise DataError(f"{address}: scores go to a table; write {address.uri}#TABLE")
+    with _connected(address, writes=True):
+        pass
+
+
+def write(address: Address, table: Any) -> None:
+    """Add rows to a table of a database, which is made if it is not there: all of them or none."""
+    schema, _, name = address.part.rpartition(".")
+    with _connected(address, writes=True) as (connection, opened_):
+        try:
+            with connection.cursor() as cursor:
+                extra = {"db_schema_name": schema} if schema else {}
+                cursor.adbc_ingest(name, table, mode="create_append", **extra)
+            connection.commit()
+        except _errors() as error:
+            with suppress(*_errors()):
+                connection.rollback()
+            raise _failed(address, opened_, error) from None
+
+
+def statement(address: Address) -> str:
+    """Return the query that reads an address.
+
+    >>> print(statement(Address("postgresql://host/db", "risk.The best")))
+    select * from "risk"."The best"
+    """
+    if address.query is not None:
+        return address.query.strip().rstrip(";")
+    mark = "`" if address.scheme in ("mysql", "mariadb") else '"'
+    names = [f"{mark}{part.replace(mark, mark * 2)}{mark}" for part in address.part.split(".")]
+    return f"select * from {'.'.join(names)}"  # noqa: S608 names are quoted
+
+
+@contextmanager
+def _rows(address: Address, query: str) -> Iterator[Any]:
+    """The batches that a query gives; what goes wrong until the last of them names the address."""
+    if address.scheme in ODBC:
+        yield _by_odbc(address, query)
+        return
+    with _connected(address) as (connection, opened_), connection.cursor() as cursor:
+        try:
+            if address.scheme == "sqlite":  # which tells the type of a column from its first batch
+                cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH)})
+            cursor.execute(query)
+            reader = cursor.fetch_record_batch()
+        except _errors() as error:
+            raise _failed(address, opened_, error) from None
+        yield _Reader(address, opened_, reader)
+
+
+class _Reader:
+    """A reader of batches whose errors name the address."""
+
+    def __init__(self, address: Address, opened_: Opened, reader: Any) -> None:
+        self.schema = reader.schema
+        self._address, self._opened, self._reader = address, opened_, iter(reader)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return next(self._reader)
+        except _errors() as error:
+            raise _failed(self._address, self._opened, error) from None
+
+
+@contextmanager
+def _connected(address: Address, *, writes: bool = False) -> Iterator[tuple[Any, Opened]]:
+    """A connection by ADBC, with a transaction that sees one state of the database."""
+    dbapi, found = _driver(address, "dbapi"), open_address(address)
+    try:
+        connection = dbapi.connect(*_arguments(address, found, writes=writes))
+    except _errors() as error:
+        raise _failed(address, found, error) from None
+    try:
+        if address.scheme in ("postgresql", "postgres") and not writes:
+            with connection.cursor() as cursor:
+                cursor.execute("set transaction isolation level repeatable read, read only")
+                cursor.execute("set local synchronize_seqscans = off")  # rows come in one order
+        yield connection, found
+    finally:
+        with suppress(*_errors()):  # a server that is gone has nothing to close
+            connection.close()
+
+
+def _arguments(address: Address, found: Opened, *, writes: bool) -> tuple[Any, ...]:
+    """Return what a driver is connected with."""
+    match address.scheme:
+        case "postgresql" | "postgres":
+            mark = "&" if "?" in found.uri else "?"
+            late = "" if "connect_timeout" in found.uri else f"{mark}connect_timeout={CONNECT_S}"
+            return (found.uri + late,)
+        case "sqlite":
+            if not writes and not Path(address.path).is_file():
+                raise DataError(f"{address}: there is no file {address.path}")
+            return (f"file:{address.path}?mode={'rwc' if writes else 'ro'}",)
+        case "snowflake":
+            return (found.uri.removeprefix("snowflake://"),)
+        case "flightsql":
+            return (found.uri.replace("flightsql://", "grpc+tls://", 1),)
+        case other:
+            raise DataError(f"{other}://: is no database that ADBC speaks to")
+
+
+def _by_odbc(address: Address, query: str) -> _Reader:
+    """Return the batches of a query by ODBC."""
+    arrow_odbc, found = _driver(address), open_address(address)
+    parts = urlsplit(found.uri)
+    try:
+        reader = arrow_odbc.read_arrow_batches_from_odbc(
+            query=query,
+            connection_string=_connection_string(address, parts),
+            batch_size=BATCH,
+            user=None if parts.username is None else unquote(parts.username),
+            password=None if parts.password is None else unquote(parts.password),
+            login_timeout_sec=CONNECT_S,
+        )
+    except _errors() as error:
+        raise _failed(address, found, error) from None
+    return _Reader(address, found, reader.into_pyarrow_record_batch_reader())
+
+
+def _connection_string(address: Address, parts: Any) -> str:
+    """Return what ODBC connects with: a data source of its own settings, or driver, server and database."""
+    given = dict(parse_qsl(parts.query))
+    if address.scheme == "odbc":
+        return ";".join([f"DSN={parts.hostname}", *(f"{key}={value}" for key, value in given.items())])
+    driver = given.pop("driver", ODBC_DRIVERS.get(address.scheme))
+    if driver is None:
+        raise DataError(f"{address}: add ?driver=NAME, as odbcinst.ini calls it")
+    words = {"Driver": f"{{{driver}}}", "Server": parts.hostname or "localhost"}
+    words |= {"Port": str(parts.port)} if parts.port else {}
+    words |= {"Database": parts.path.strip("/")} if parts.path.strip("/") else {}
+    return ";".join(f"{key}={value}" for key, value in (words | given).items())
+
+
+def _driver(address: Address, part: str = "") -> Any:
+    """Return the package that speaks to a database; DataError with the extra to install if it is not here."""
+    module, extra = DRIVERS[address.scheme]
+    try:
+        return import_module(f"{module}.{part}" if part else module)
+    except ImportError:
+        raise DataError(f"{address}: {module} is not installed; pip install 'colonnade[{extra}]'") from None
+
+
+def _errors() -> tuple[type[BaseException], ...]:
+    """Return what drivers raise."""
+    import pyarrow as pa
+
+    found: list[type[BaseException]] = [pa.ArrowException, OSError]
+    with suppress(ImportError):
+        found.append(import_module("adbc_driver_manager").Error)
+    with suppress(ImportError):
+        found.append(import_module("arrow_odbc").Error)
+    return tuple(found)
+
+
+def _failed(address: Address, found: Opened, error: BaseException) -> DataError:
+    """Return what a driver said, in one line that names the address."""
+    text = found.hidden(" ".join(str(error).split()))
+    text = re.sub(r"^([A-Z_]+: )?(\[libpq\] |\[SQLite\] )?", "", text)
+    text = re.sub(r" (LINE \d+: |Query was: |Is the server running ).*", "", text)  # said twice
+    return DataError(f"{address}: {text[:300]}")
