@@ -44,6 +44,7 @@ def test_dir_shows_exactly_what_there_is_to_use() -> None:
         "job_from",
         "read_job",
         "read_result",
+        "read_table",
         "split_columns",
     ]
 

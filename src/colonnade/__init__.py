@@ -6,7 +6,8 @@ scikit-learn:
 >>> from colonnade import VerticalClassifier, split_columns
 
 `federate(read_job("job.toml"))` runs a job as `colonnade run job.toml` does, `read_result` reads what an
-earlier run stored, and every error of Colonnade's own is a `ColonnadeError`.
+earlier run stored, `read_table` reads a table of a database or a store, and every error of Colonnade's own is
+a `ColonnadeError`.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ __all__ = [
     "job_from",
     "read_job",
     "read_result",
+    "read_table",
     "split_columns",
 ]
 
 if TYPE_CHECKING:
+    from colonnade.data.read.source import read_table
     from colonnade.data.split.parties import split_columns
     from colonnade.errors import ColonnadeError
     from colonnade.estimators import VerticalClassifier, VerticalRegressor
@@ -46,6 +49,7 @@ else:
         "job_from": "colonnade.job",
         "read_job": "colonnade.job",
         "read_result": "colonnade.result",
+        "read_table": "colonnade.data.read.source",
         "split_columns": "colonnade.data.split.parties",
     }
 

@@ -126,6 +126,8 @@ def _rows(address: Address, query: str) -> Iterator[Any]:
         try:
             if address.scheme == "sqlite":  # which tells the type of a column from its first batch
                 cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH)})
+            elif query.startswith("explain"):
+                cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
             cursor.execute(query)
             reader = cursor.fetch_record_batch()
         except _errors() as error:
@@ -210,14 +212,14 @@ def _connection_string(address: Address, parts: Any) -> str:
     """Return what ODBC connects with: a data source of its own settings, or driver, server and database."""
     given = dict(parse_qsl(parts.query))
     if address.scheme == "odbc":
-        return ";".join([f"DSN={parts.hostname}", *(f"{key}={value}" for key, value in given.items())])
+        return "".join(f"{key}={value};" for key, value in {"DSN": parts.hostname, **given}.items())
     driver = given.pop("driver", ODBC_DRIVERS.get(address.scheme))
     if driver is None:
         raise DataError(f"{address}: add ?driver=NAME, as odbcinst.ini calls it")
     words = {"Driver": f"{{{driver}}}", "Server": parts.hostname or "localhost"}
     words |= {"Port": str(parts.port)} if parts.port else {}
     words |= {"Database": parts.path.strip("/")} if parts.path.strip("/") else {}
-    return ";".join(f"{key}={value}" for key, value in (words | given).items())
+    return "".join(f"{key}={value};" for key, value in (words | given).items())
 
 
 def _driver(address: Address, part: str = "") -> Any:

@@ -1,0 +1,188 @@
+"""Real servers for tests of sources, each on loopback, in a folder of its own, ended with the tests.
+
+    with postgres() as server:
+        server.sql("create table ...")
+
+PostgreSQL and MariaDB are Debian's: `apt-get install postgresql mariadb-server odbc-mariadb unixodbc`. S3 is
+moto's server. Where one is not there, the test is skipped and says what it needs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PASSWORD = "hush-7/Zebra@42"  # noqa: S105  with letters that an address must have quoted
+SECONDS = 60.0
+ADMIN = {**os.environ, "PGPASSWORD": PASSWORD}
+
+
+@dataclass(frozen=True)
+class Server:
+    """A database server with a user "bank" whose password is `PASSWORD`."""
+
+    kind: str
+    port: int
+    process: subprocess.Popen[bytes]
+    client: tuple[str, ...]
+
+    def sql(self, text: str) -> str:
+        """Run statements as the server's administrator."""
+        done = subprocess.run(self.client, input=text, capture_output=True, text=True, env=ADMIN)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def address(self, part: str, *, user: str = "bank:{DB_PASSWORD}") -> str:
+        """What a job says to read a table or query."""
+        return f"{self.kind}://{user}@127.0.0.1:{self.port}/risk#{part}"
+
+
+@contextmanager
+def postgres() -> Iterator[Server]:
+    """PostgreSQL, with passwords."""
+    programs = _programs("initdb", "postgres", "psql")
+    with _folder("postgres") as folder:
+        data, owner = folder / "data", _owner("postgres")
+        secret = folder / "password"
+        secret.write_text(PASSWORD, encoding="utf-8")
+        secret.chmod(0o644)
+        _run([programs[0], "-D", data, "-U", "admin", "-A", "scram-sha-256", "--pwfile", secret, "-N"], owner)
+        port = _free_port()
+        options = [f"-cunix_socket_directories={folder}", "-clisten_addresses=127.0.0.1", "-cfsync=off"]
+        command = [programs[1], "-D", data, "-p", port, *options]
+        client = [programs[2], "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", port, "-U", "admin"]
+        with _running(command, folder, owner) as process:
+            _until_it_answers([*client, "-d", "postgres", "-c", "create database risk"], process, folder)
+            server = Server("postgresql", port, process, tuple(map(str, [*client, "-d", "risk"])))
+            server.sql(f"create role bank login password '{PASSWORD}'")
+            server.sql("grant all on schema public to bank")
+            yield server
+
+
+@contextmanager
+def mariadb() -> Iterator[Server]:
+    """MariaDB, and its driver for ODBC."""
+    programs = _programs("mariadb-install-db", "mariadbd", "mariadb", "odbcinst")
+    if "MariaDB" not in subprocess.run([programs[3], "-q", "-d"], capture_output=True, text=True).stdout:
+        pytest.skip("no ODBC driver for MariaDB: apt-get install odbc-mariadb")
+    with _folder("mysql") as folder:
+        data, owner = folder / "data", _owner("mysql")
+        install = [programs[0], "--no-defaults", f"--datadir={data}", "--skip-test-db"]
+        _run([*install, "--auth-root-authentication-method=normal"], owner)
+        port, local = _free_port(), folder / "socket"
+        places = [f"--datadir={data}", f"--socket={local}", f"--pid-file={folder / 'pid'}"]
+        command = [
+            programs[1],
+            "--no-defaults",
+            *places,
+            f"--port={port}",
+            "--bind-address=127.0.0.1",
+            "--skip-name-resolve",
+        ]
+        client = [programs[2], "--no-defaults", f"--socket={local}", "-uroot"]
+        with _running(command, folder, owner) as process:
+            _until_it_answers([*client, "-e", "create database risk"], process, folder)
+            server = Server("mariadb", port, process, tuple(map(str, [*client, "risk"])))
+            server.sql(f"create user bank@'127.0.0.1' identified by '{PASSWORD}'")
+            server.sql("grant select on risk.* to bank@'127.0.0.1'")
+            yield server
+
+
+@contextmanager
+def s3() -> Iterator[str]:
+    """S3, with a bucket "shop"; gives what an address ends in to find it."""
+    moto = pytest.importorskip("moto.server", reason="no S3 to try: pip install 'moto[server]'")
+    from pyarrow import fs
+
+    server = moto.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    keys = {"AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": PASSWORD}
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in {**keys, "AWS_EC2_METADATA_DISABLED": "true"}.items():
+                patch.setenv(name, value)
+            end = f"scheme=http&endpoint_override={host}%3A{port}&region=us-east-1"
+            store, _ = fs.FileSystem.from_uri(f"s3://shop?{end}&allow_bucket_creation=true")
+            store.create_dir("shop")
+            yield end
+    finally:
+        server.stop()
+
+
+def _programs(*names: str) -> list[str]:
+    """Where programs are; the test is skipped where one is not."""
+    places = [*map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), "/usr/sbin"]
+    path = os.pathsep.join([os.environ.get("PATH", ""), *places])
+    found = {name: shutil.which(name, path=path) for name in names}
+    missing = [name for name, place in found.items() if place is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)}: not on this machine; apt-get install postgresql mariadb-server")
+    return [str(place) for place in found.values()]
+
+
+def _owner(name: str) -> str | None:
+    """Who runs a server: these refuse to run as root."""
+    return name if os.getuid() == 0 else None
+
+
+@contextmanager
+def _folder(owner: str) -> Iterator[Path]:
+    """A folder for a server's data; its path is short enough for a socket in it."""
+    folder = Path(tempfile.mkdtemp(prefix="colonnade-", dir="/tmp"))
+    try:
+        if os.getuid() == 0:
+            shutil.chown(folder, owner)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(command: list[object], user: str | None) -> None:
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, user=user, cwd="/")
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+@contextmanager
+def _running(command: list[object], folder: Path, user: str | None) -> Iterator[subprocess.Popen[bytes]]:
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            list(map(str, command)), stdout=log, stderr=log, user=user, cwd=folder, start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM if "mariadbd" in str(command[0]) else signal.SIGINT)
+        try:
+            process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _until_it_answers(command: list[object], process: subprocess.Popen[bytes], folder: Path) -> None:
+    """Run a command until it succeeds."""
+    deadline = time.monotonic() + SECONDS
+    while subprocess.run(list(map(str, command)), capture_output=True, env=ADMIN).returncode:
+        told = (folder / "log").read_text("utf-8", errors="replace")
+        assert process.poll() is None, told
+        assert time.monotonic() < deadline, told
+        time.sleep(0.1)
+
+
+def _free_port() -> int:
+    with socket.socket() as tried:
+        tried.bind(("127.0.0.1", 0))
+        return int(tried.getsockname()[1])

@@ -1,0 +1,90 @@
+"""Parquet in stores and folders, and other objects, give what the same rows give as one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+
+from colonnade.data.read.files import load
+from colonnade.data.read.source import is_stream, size_of
+from colonnade.errors import DataError
+from colonnade.job.source import source_of
+
+
+def parts(customers: Any, folder: Path) -> None:
+    """The rows in three files."""
+    folder.mkdir()
+    for k in range(3):
+        pq.write_table(customers.slice(k * 150, 150), folder / f"part-{k}.parquet")
+
+
+@pytest.mark.parametrize("pattern", ["parts", "parts/*.parquet", "parts/part-*"])
+def test_files_of_a_folder_are_one_table(customers: Any, tmp_path: Path, pattern: str) -> None:
+    parts(customers, tmp_path / "parts")
+    raw = load(tmp_path / pattern, id="id", label="bad")
+    assert raw.ids is not None
+    assert raw.ids.tolist() == customers["id"].to_pylist()
+    assert size_of(tmp_path / pattern) == (400, 6)
+
+
+def test_columns_may_stand_in_names_of_folders(customers: Any, tmp_path: Path) -> None:
+    options = {"partitioning": ["town"], "partitioning_flavor": "hive", "format": "parquet"}
+    ds.write_dataset(customers, tmp_path / "by-town", **options)
+    raw = load(tmp_path / "by-town", id="id")
+    assert raw.rows == 400
+    assert set(raw.column("town").tolist()) == {"Ulm", "Bonn", "Köln"}
+
+
+def test_a_folder_of_other_things_is_no_source(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="this is a folder"):
+        load(tmp_path)
+    with pytest.raises(DataError, match="no file has such a name"):
+        load(tmp_path / "*.parquet")
+
+
+def uploaded(end: str, name: str, local: Path) -> str:
+    """A file as an object; returns its address."""
+    store, _ = fs.FileSystem.from_uri(f"s3://shop?{end}")
+    with store.open_output_stream(f"shop/{name}") as stream:
+        stream.write(local.read_bytes())
+    return f"s3://shop/{name}?{end}"
+
+
+def test_an_object_is_read_as_a_file(s3: str, customers: Any, tmp_path: Path) -> None:
+    pq.write_table(customers, tmp_path / "x.parquet")
+    pa.csv.write_csv(customers, tmp_path / "x.csv")
+    for name in ("x.parquet", "x.csv"):
+        address = uploaded(s3, name, tmp_path / name)
+        assert is_stream(source_of(address)) == (name == "x.parquet")
+        found, file = load(address, id="id", label="bad"), load(tmp_path / name, id="id", label="bad")
+        assert found.columns == file.columns
+        assert found.name == name
+        np.testing.assert_array_equal(found.column("age"), file.column("age"))
+
+
+def test_objects_of_a_folder_are_one_table(s3: str, customers: Any, tmp_path: Path) -> None:
+    parts(customers, tmp_path / "parts")
+    for k in range(3):
+        uploaded(s3, f"parts/part-{k}.parquet", tmp_path / "parts" / f"part-{k}.parquet")
+    for path in ("parts", "parts/*.parquet"):
+        assert load(f"s3://shop/{path}?{s3}", id="id").rows == 400
+
+
+def test_what_an_object_lacks_is_one_line(s3: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n1\n2,3,4,5\n", "utf-8")
+    address = uploaded(s3, "bad.csv", tmp_path / "bad.csv")
+    with pytest.raises(DataError) as caught:
+        load(address)
+    assert str(caught.value).startswith(address)
+    with pytest.raises(DataError, match=r"s3://shop/none\.parquet.*cannot be read"):
+        load(f"s3://shop/none.parquet?{s3}")
+    with pytest.raises(DataError, match=r"s3://shop/none\.csv.*cannot be read"):
+        load(f"s3://shop/none.csv?{s3}")
