@@ -18,14 +18,16 @@ from colonnade.data.large.big_file import is_large, some_rows
 from colonnade.data.prepare.categories import gaps_in
 from colonnade.data.prepare.party_data import PartyData
 from colonnade.data.prepare.prepare import Preparation, refuse_nothing
+from colonnade.data.prepare.survey import Survey
 from colonnade.data.problems import Problem
+from colonnade.data.read.databases import cost_of
 from colonnade.data.read.dialect import described
 from colonnade.data.read.files import load
 from colonnade.data.split.assign import label_holders
 from colonnade.data.table import RawTable, count
 from colonnade.errors import ColonnadeError, suggest
 from colonnade.job import MEMORY, Data, Job, memory_of
-from colonnade.job.source import source_of
+from colonnade.job.source import Address, source_of
 from colonnade.job.writing import value_text
 from colonnade.run import rules
 from colonnade.run.blind import settled
@@ -54,6 +56,7 @@ def examine(job: Job) -> list[Problem]:
     found += [Problem(raw.name, text, stops=False) for raw in tables for text in raw.reading.warned]
     if faults:
         return found
+    found += list(_described(job, tables))
     absent, data = _absent(job.data, tables)
     told = {problem.what for problem in found}  # reading a file again would say it again
     columns = _columns(replace(composition, job=structs.replace(job, data=data)))
@@ -78,6 +81,16 @@ def _tables(composition: Composition) -> tuple[list[RawTable], list[Problem]]:
         except ColonnadeError as error:
             faults += _faults(path, own, label, error)
     return tables, faults
+
+
+def _described(job: Job, tables: list[RawTable]) -> Iterator[Problem]:
+    """What is in every source that is no file, and what reading it costs, for whoever cannot look into it."""
+    for path, raw in zip(_sources(job).values(), tables, strict=True):
+        source = source_of(path)
+        if not isinstance(source, Address):
+            continue
+        said = [*Survey(source, raw).found(), cost_of(source) if source.is_database else None]
+        yield Problem(str(source), "; ".join(text for text in said if text), stops=False)
 
 
 def _from(error: Exception, stops: bool = True) -> Problem:

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 import msgspec
 import numpy as np
 
+from colonnade.data.read.databases import cost_of
 from colonnade.data.read.ids import shown
 from colonnade.data.table import RawTable
 from colonnade.deploy.books.ledger import Ledger
@@ -23,6 +24,7 @@ from colonnade.deploy.settings import Code, Entry, Serve, Settings, address
 from colonnade.deploy.tokens import read_token
 from colonnade.errors import ColonnadeError, DataError, JobError, ShareError, suggest
 from colonnade.job import Key
+from colonnade.job.source import Address
 
 Found = Iterator[str | ColonnadeError]
 """Lines about what there is, and errors about what has to be put right."""
@@ -113,6 +115,8 @@ def _entry(settings: Settings, name: str, entry: Entry, there: set[str]) -> Iter
         f"{'label ' + entry.label if entry.label else 'no label'}, offers {columns}{_gaps(kept)}"
     )
     yield from (f"{name}: {text}" for text in (*raw.reading.said, *raw.reading.warned))
+    if isinstance(path, Address) and path.is_database and (cost := cost_of(path)) is not None:
+        yield f"{name}: {cost}"
 
 
 def _gaps(raw: RawTable) -> str:
