@@ -16,7 +16,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,13 +149,13 @@ def _folder(owner: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(command: list[object], user: str | None) -> None:
+def _run(command: Sequence[object], user: str | None) -> None:
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, user=user, cwd="/")
     assert done.returncode == 0, done.stderr + done.stdout
 
 
 @contextmanager
-def _running(command: list[object], folder: Path, user: str | None) -> Iterator[subprocess.Popen[bytes]]:
+def _running(command: Sequence[object], folder: Path, user: str | None) -> Iterator[subprocess.Popen[bytes]]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             list(map(str, command)), stdout=log, stderr=log, user=user, cwd=folder, start_new_session=True
@@ -172,7 +172,7 @@ def _running(command: list[object], folder: Path, user: str | None) -> Iterator[
             process.wait()
 
 
-def _until_it_answers(command: list[object], process: subprocess.Popen[bytes], folder: Path) -> None:
+def _until_it_answers(command: Sequence[object], process: subprocess.Popen[bytes], folder: Path) -> None:
     """Run a command until it succeeds."""
     deadline = time.monotonic() + SECONDS
     while subprocess.run(list(map(str, command)), capture_output=True, env=ADMIN).returncode:
