@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from colonnade.arrays import Floats
 from colonnade.data.prepare.weights import check_exposure, check_weights
-from colonnade.data.read.frames import FrameColumns, columns_of, is_frame
+from colonnade.data.read.frames import FrameColumns, as_table, columns_of, is_frame
 from colonnade.data.split.assign import label_holders
 from colonnade.data.split.parties import Parties, dealer, dealt
 from colonnade.data.split.split import Split
@@ -32,6 +32,7 @@ def checked_columns(
 
     `dates` are the columns of dates in training.
     """
+    X = as_table(X)
     if is_frame(X):
         found = columns_of(X, dates=dates)  # which refuses two columns of one name in words of its own
         validate_data(estimator, X, reset=reset, skip_check_array=True)

@@ -45,6 +45,14 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "__arrow_c_stream__") or (hasattr(X, "columns") and hasattr(X, "dtypes"))
 
 
+def as_table(X: Any, name: str = "X") -> Any:
+    """Return what speaks Arrow as a pyarrow table, as a stream can be read once only; anything else as it is.
+
+    Frames of pandas stay: they have kinds of columns that Arrow has not.
+    """
+    return _arrow(X, name) if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "iloc") else X
+
+
 def columns_of(X: Any, name: str = "X", dates: dict[str, str] | None = None) -> FrameColumns:
     """Return the columns of an array, a sparse matrix or a data frame; `name` stands in error texts.
 
@@ -125,13 +133,16 @@ def _arrow(X: Any, name: str) -> Any:
     """Return a frame as a pyarrow table."""
     import pyarrow as pa
 
-    _refuse_twice(X.column_names if hasattr(X, "column_names") else X.columns, name)
-    try:
-        return _from_pandas(X) if hasattr(X, "iloc") else pa.table(X)
+    if hasattr(X, "iloc"):
+        _refuse_twice(X.columns, name)
+    try:  # what Arrow has laid out stays where it is
+        table = _from_pandas(X) if hasattr(X, "iloc") else pa.table(X)
     except (TypeError, ValueError, pa.ArrowException) as problem:
         raise DataError(
             f"{name}: a frame that cannot be read ({problem}); give numbers, text, dates"
         ) from None
+    _refuse_twice(table.column_names, name)
+    return table
 
 
 def _refuse_twice(columns: Iterable[object], name: str) -> None:
