@@ -1,4 +1,4 @@
-"""An audit also says who must put their heads together, for the run's own parties, sum and dealers."""
+"""An audit also says who must collude, for the run's own parties, sum and dealers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What parties that put their heads together work out from the messages of a run: derived, and not measured.
+"""What parties that collude work out from the messages of a run: derived, and not measured.
 
 Of every sum from the graph of its messages (`coalitions`), of blind products from their polynomials
 (`product_coalitions`). Both are exact for what linear algebra can do with these messages.

@@ -75,7 +75,7 @@ def sentence(parties: int, neighbours: int) -> str:
     chance = leak_chance(parties, neighbours, third)
     known = "never" if not chance else f"with a chance of at most 2^{log2(chance):.0f}"
     return (
-        f"masks with {neighbours} neighbours: fewer than {neighbours} parties that put their heads together "
+        f"masks with {neighbours} neighbours: fewer than {neighbours} parties that collude "
         f"learn nothing but the total; a third of all ({third}) learn more {known}"
     )
 

@@ -75,7 +75,7 @@ class SumKind(ABC):
     name: ClassVar[str]
     """What `secure.sum` calls it."""
     hides_pieces: ClassVar[bool]
-    """Whether a piece stays hidden from any parties that put their heads together, as far as the total
+    """Whether a piece stays hidden from any parties that collude, as far as the total
     allows. Blind labels need that, and policies call the opposite 'shares'."""
     masks_pairs: ClassVar[bool] = False
     """Whether it needs a secret for every pair of parties, or for neighbours only (`secure.neighbours`)."""
