@@ -261,9 +261,11 @@ enum { SHORT = 2, LONG = 4, BITS = 15, MARK = 1 << BITS }; /* a length, as in fr
 
 static PyObject *split(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    const char *data;
+    PyObject *stream;
+    char *data;
     Py_ssize_t size, limit, at = 0, need = SHORT;
-    if (!PyArg_ParseTuple(args, "y#n", &data, &size, &limit))
+    /* not "y#": a file that is compiled with Python 3.13 could then not be called by 3.11 and 3.12 */
+    if (!PyArg_ParseTuple(args, "Sn", &stream, &limit) || PyBytes_AsStringAndSize(stream, &data, &size) < 0)
         return NULL;
     PyObject *frames = PyList_New(0);
     if (frames == NULL)
