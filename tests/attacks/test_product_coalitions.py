@@ -1,4 +1,4 @@
-"""Who must put their heads together to learn something from the messages of products."""
+"""Who must collude to learn something from the messages of products."""
 
 from __future__ import annotations
 

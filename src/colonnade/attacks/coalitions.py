@@ -79,7 +79,7 @@ GRAPHS: Mapping[str, Callable[[int, int, int | None], MessageGraph]] = {
     "tree": lambda q, root, neighbours: tree_graph(choose_trees(q, root)),
     "masked": masked_graph,
 }
-"""The messages of every kind of sum: of so many parties, to a root, with so many neighbours or all."""
+"""The messages of every kind of sum: of this many parties, to a root, with this many neighbours or all."""
 
 
 def derives(graph: MessageGraph, coalition: Iterable[int]) -> list[Form]:

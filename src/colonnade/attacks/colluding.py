@@ -47,7 +47,7 @@ def _from_sums(plan: Plan[Any]) -> Finding:
     if found is None:
         return Finding(attack=attack, by=f"any {upto} of {q} parties", success="nothing", note=DERIVED)
     names = " and ".join(plan.parties[place] for place in sorted(found))
-    some = f"some {len(found)} of {q} parties"  # of a circle that is drawn anew in every run
+    some = f"some {len(found)} of {q} parties"  # of a circle that is drawn again in every run
     return Finding(
         attack=attack,
         by=names if plan.neighbours is None else some,
@@ -76,7 +76,7 @@ def _products(plan: Plan[Any]) -> Products:
 
 
 def _from_products(products: Products) -> Iterator[Finding]:
-    """What pairs of parties of a blind run learn, a row for every kind of number."""
+    """Yield what pairs of parties of a blind run learn, a row for every kind of number."""
     if comb(len(products.parties), 2) > MOST:
         return
     pairs = {pair: learnt(products, pair) for pair in combinations(products.parties, 2)}

@@ -124,7 +124,7 @@ def source_of(text: str | Path | Address) -> Source:
 def checked_text(given: object, where: str) -> object:
     """Return a source as a text, also where a job has it as a table of TOML; JobError if it cannot be one.
 
-    What is neither a text nor a table is left to whoever checks types.
+    What is neither a text nor a table is left to the check of types.
     """
     text = _joined(given, where) if isinstance(given, Mapping) else given
     if isinstance(text, str):

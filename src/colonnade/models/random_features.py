@@ -108,7 +108,7 @@ class RandomFeatures:
         return projections
 
     def pieces(self, most: int) -> Iterator[RandomFeatures]:
-        """Yield the features, at most so many at a time."""
+        """Yield the features, at most this many at a time."""
         for first in range(0, self.count, most):
             some = slice(first, first + most)
             yield RandomFeatures(self.omega[:, some], self.b[some])
@@ -144,7 +144,7 @@ class SeededFeatures:
         return RandomFeatures(omega, b)
 
     def pieces(self, most: int) -> Iterator[RandomFeatures]:
-        """Yield the features, at most so many at a time but a block at least."""
+        """Yield the features, at most this many at a time but a block at least."""
         together = max(1, most // self.block)
         for first in range(0, len(self.adds), together):
             numbers = range(first, min(first + together, len(self.adds)))

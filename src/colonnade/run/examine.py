@@ -84,7 +84,7 @@ def _tables(composition: Composition) -> tuple[list[RawTable], list[Problem]]:
 
 
 def _described(job: Job, tables: list[RawTable]) -> Iterator[Problem]:
-    """What is in every source that is no file, and what reading it costs, for whoever cannot look into it."""
+    """Tell what is in every source that is no file, and what reading it costs."""
     for path, raw in zip(_sources(job).values(), tables, strict=True):
         source = source_of(path)
         if not isinstance(source, Address):

@@ -51,7 +51,7 @@ def project(features: RandomFeatures, X: Matrix, bits: int) -> Words:
 
 
 def _room(count: int, bits: int) -> tuple[Words, Phases]:
-    """Return words for so many phases, and the phases in them."""
+    """Return words for this many phases, and the phases in them."""
     words: Words = np.zeros(-(-count * bits // 64), dtype=np.uint64)
     return words, words.view(KINDS[bits])[:count]
 

@@ -83,7 +83,7 @@ class KernelShare:
     def features_at_once(part: FeaturePart, rows: int) -> int:
         """Return how many features some rows are projected on at a time.
 
-        Seeded ones are drawn anew for every stretch of rows, so there are few of them and many rows.
+        Seeded ones are drawn again for every stretch of rows, so there are few of them and many rows.
         """
         return max(1, part.count) if isinstance(part, RandomFeatures) else max(FEW, CHUNK // max(1, rows))
 

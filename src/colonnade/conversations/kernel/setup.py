@@ -208,7 +208,7 @@ def _generators(context: Context[KernelSettings]) -> tuple[np.random.Generator, 
 
 
 def _adds(context: Context[KernelSettings], layout: FeatureLayout, owner: int, count: int) -> Numbers:
-    """Return for each of so many offsets of an owner's features whether they are this party's to add.
+    """Return for each of this many offsets of an owner's features whether they are this party's to add.
 
     Everybody knows who adds which offset; nobody but that party knows the offset.
     """

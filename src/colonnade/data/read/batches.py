@@ -1,7 +1,7 @@
 """A stream of record batches: what databases and Parquet in folders and stores are read as.
 
-It is read once, and hashed on its way: whoever reads the same rows in the same order has the same digest,
-however they came in batches. Nothing of it waits in memory unless whoever reads it keeps it.
+It is read once, and hashed on its way: two readers of the same rows in the same order have the same digest,
+however they came in batches. Nothing of it waits in memory unless its reader keeps it.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def _store(source: Source) -> tuple[Any, str]:
 
 
 def _named(source: Source, batches: Iterator[Any]) -> Iterator[Any]:
-    """The same batches; what goes wrong while they are read names the source."""
+    """Yield the same batches; what goes wrong while they are read names the source."""
     while True:
         with _understood(source):
             batch = next(batches, None)
