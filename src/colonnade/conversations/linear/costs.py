@@ -26,10 +26,10 @@ class Costs:
         """Whether computing takes other time than it takes."""
         return self.context.net.clock.virtual or bool(self.context.plan.network.work_ms)
 
-    async def of_scores(self, batches: Sequence[Round]) -> None:
-        """Let the time pass that scoring some batches takes, where that is charged apart."""
-        if self.any and self.context.plan.network.charge_forward:
-            await self.of(batches)
+    @cached_property
+    def of_scores(self) -> bool:
+        """Whether scoring batches is charged, too."""
+        return self.any and self.context.plan.network.charge_forward
 
     async def of(self, batches: Sequence[Round], others: int = 0) -> None:
         """Let the time pass that computing on some batches takes, and touching some other stored numbers."""

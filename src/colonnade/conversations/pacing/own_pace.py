@@ -16,7 +16,6 @@ thetas of any other (`delay_bound` has the bound and its proof).
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -56,6 +55,7 @@ class OwnPace(Pacing):
     """
 
     STATE = Declared(kept=("state",), remade=("_conditions",))
+    lets_give = True
 
     def __init__(
         self,
@@ -182,10 +182,6 @@ class OwnPace(Pacing):
     def own_waits(self) -> bool:
         """Whether theta of an own round waits for the next update: the round after it is scored already."""
         return self._most_beyond > 0
-
-    async def let_give(self) -> None:
-        """Let those who give shares ask for the processor before a party that has stepped asks again."""
-        await asyncio.sleep(0)
 
     async def catch_up(self, net: Network) -> None:
         """Take in thetas that came during an update, or it would seem that shares given were not used."""

@@ -141,9 +141,8 @@ class Pacing(ABC):
         """Whether theta of an own round waits for the next update, instead of being one by itself."""
         return False
 
-    async def let_give(self) -> None:
-        """Let those who give shares ask for the processor before a party that has stepped asks again."""
-        return
+    lets_give = False
+    """Whether those who give shares ask for the processor before a party that has stepped asks again."""
 
     async def catch_up(self, net: Network) -> None:
         """Take in what has come while this party made an update, where that says how fast others are."""

@@ -45,7 +45,12 @@ class Upcoming:
 
     async def wait(self, first: int) -> None:
         """Wait until one of the next rounds may begin, or none is left; `first` was the first of them."""
-        await self._pace.until(lambda: not self.taken and (self.may_give() or self.first is None), first)
+        await self._pace.until(lambda: not self.taken and (self.may_give() or not self._left), first)
+
+    @property
+    def _left(self) -> bool:
+        """Whether one of the next rounds is still to be computed; asked whenever something changes."""
+        return not all(map(self._pace.past, self._next.values()))
 
     def begun(self) -> list[Round]:
         """Begin every round that may begin now, of those that are behind first; or one, if not `together`."""

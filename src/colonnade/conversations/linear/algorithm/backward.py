@@ -89,10 +89,10 @@ class BackwardConversation:
             for batch, share in shares:
                 await self.send(batch, share)
 
-    async def send(self, batch: Round, share: Floats) -> None:
+    def send(self, batch: Round, share: Floats) -> Coroutine[None, None, None]:
         """Send the share of one round; its theta may come from now on."""
         dominator = self.thetas.expect(batch)
-        await self.context.sum.give(share, root=dominator, tag=tag_of(Topic.TRAIN, batch.number))
+        return self.context.sum.give(share, root=dominator, tag=tag_of(Topic.TRAIN, batch.number))
 
     # --- Algorithm 2: the own rounds, at a label holder ----------------------------------------------
 
@@ -121,7 +121,8 @@ class BackwardConversation:
         """Step on the theta of an own round; returns the share of the next one, if that may begin now."""
         async with self.processor.busy(Urgency.THETAS):
             await self.party.step([own])
-            await self.pace.let_give()
+            if self.pace.lets_give:
+                await asyncio.sleep(0)
             return await self.party.next_share(own[0])
 
     # --- Algorithm 3: others' thetas, at every party ---------------------------------------------------
@@ -141,4 +142,5 @@ class BackwardConversation:
         """Step on the theta of one round."""
         async with self.processor.busy(Urgency.THETAS):
             await self.party.step([(batch, theta)])
-            await self.pace.let_give()
+            if self.pace.lets_give:
+                await asyncio.sleep(0)

@@ -27,7 +27,8 @@ class JoinedBackward(BackwardConversation):
             return None
         async with self.processor.busy(Urgency.OWN_ROUND):
             await self.party.step([own, *self.thetas.take_due()])
-            await self.pace.let_give()
+            if self.pace.lets_give:
+                await asyncio.sleep(0)
             return await self.party.next_share(own[0])
 
     async def collaborate(self) -> None:

@@ -69,19 +69,21 @@ class ClearParty:
     async def shares(self, batches: Sequence[Round]) -> list[tuple[Round, Floats]]:
         """Return some rounds with the block's shares of their scores, computed at once.
 
-        The update count of the weights is noted, so that the delay is known when theta comes. A share is
-        kept while its round is under way: where a run goes on it must not change.
+        The update count of the weights is noted, so that the delay is known when theta comes. Where a run may
+        go on a share is kept while its round is under way, as it must not change.
         """
         if not batches:
             return []
-        await self.costs.of_scores(batches)
+        if self.costs.of_scores:
+            await self.costs.of(batches)
         shares = self.block.joined_scores(batches)
         numbers = [batch.number for batch in batches]
         self.steps.delays.read_at.update(dict.fromkeys(numbers, self.pace.finished))
         self.pace.read(numbers)
         if self.joint is not None:
             shares = [self.joint.load(batch, share) for batch, share in zip(batches, shares, strict=True)]
-        self.given.update(zip(numbers, shares, strict=True))
+        if self.context.checkpoints is not None:
+            self.given.update(zip(numbers, shares, strict=True))
         return list(zip(batches, shares, strict=True))
 
     async def next_share(self, batch: Round) -> Floats | None:
@@ -107,7 +109,8 @@ class ClearParty:
 
     async def share(self, batch: Round) -> Floats:
         """Return this block's share of the scores of a batch, at the present weights."""
-        await self.costs.of_scores([batch])
+        if self.costs.of_scores:
+            await self.costs.of([batch])
         return self.block.scores(batch)
 
     # -- replies ------------------------------------------------------------------------------------
@@ -163,7 +166,8 @@ class ClearParty:
         finished, base = pace.finished, pace.base
         for number in numbers:
             delays.apply(number, finished)
-            self.given.pop(number, None)
+            if self.given:
+                self.given.pop(number, None)
         self.tally.updates += len(numbers)
         pace.finish(numbers)
         per_epoch = self.schedule.per_epoch
