@@ -164,6 +164,23 @@ def test_no_two_packages_know_each_other(part: str) -> None:
         assert not found & below or path == ROOT / "deploy/main.py", f"{path.name}: {sorted(found & below)}"
 
 
+def test_no_two_conversations_know_each_other() -> None:
+    folder = ROOT / "conversations"
+    packages = {path.parent.name for path in folder.glob("*/__init__.py")}
+    known = {
+        package: {
+            name.split(".")[2]
+            for path in (folder / package).rglob("*.py")
+            for name in imports(path)
+            if name.startswith("colonnade.conversations.")
+        }
+        & packages
+        for package in packages
+    }
+    circles = {(a, b) for a in packages for b in known[a] if a < b and a in known[b]}
+    assert not circles
+
+
 def test_nobody_outside_the_records_asks_which_conversation_it_has() -> None:
     names = {"backward", "pull", "kernel", "gram", "cascade", "exchange", "boost"}
     for path in MODULES:

@@ -119,3 +119,16 @@ def test_a_column_in_doubt_is_named_once() -> None:
     done = check(GOOD)
     assert done.exit_code == 0
     assert done.stdout.count("'income'") == 1
+
+
+def test_gaps_of_a_column_that_no_file_has(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(
+        "age,rent,y\n" + "".join(f"{k},{3 * k},{k % 2}\n" for k in range(40))
+    )
+    (tmp_path / "job.toml").write_text(
+        'algorithm = "lbfgs"\n[data]\ntrain = "people.csv"\nlabel = "y"\nparties = 2\n'
+        "na_values = {rant = -999, age = -1}\n"
+    )
+    told = CliRunner().invoke(main, ["run", str(tmp_path / "job.toml"), "--check"])
+    assert "data.na_values: no file has 'rant'" in " ".join(told.output.split())
+    assert "na_values = {age = -1}" in told.output

@@ -130,11 +130,14 @@ def _absent(data: Data, tables: list[RawTable]) -> tuple[list[Problem], Data]:
     """Return columns that the job names and no file has, and [data] without them."""
     held = {column for raw in tables for column in raw.columns}
     found, right = [], data
-    for key in ("categorical", "drop") if tables else ():
+    for key in ("categorical", "drop", "na_values") if tables else ():
         wanted = getattr(data, key) or []
-        absent = [column for column in wanted if column not in held]
+        if key == "na_values" and not isinstance(wanted, dict):
+            continue  # of every column
+        absent = [column for column in wanted if column not in {*held, data.label}]
         if absent:
-            rest = [column for column in wanted if column in held]
+            left = [column for column in wanted if column not in absent]
+            rest = {column: wanted[column] for column in left} if isinstance(wanted, dict) else left
             what = f"no file has {', '.join(map(repr, absent))}"
             found.append(Problem(f"data.{key}", what, len(absent), f"{key} = {value_text(rest)}"))
             right = structs.replace(right, **{key: rest})
