@@ -5,7 +5,7 @@
 
 A share is written whole or not at all, and checked when it is read: its checksum, its format, its version.
 What a share is part of is added where it is stored: the terms of a job between daemons (`deploy.shares`),
-or the plan of a run on one machine (`run.kept`). docs/model-shares.md describes every field.
+or the plan of a run on one machine (`run.run_shares`). docs/model-shares.md describes every field.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class Companies:
         daemon = self.processes[name].pid
         with suppress(OSError):
             for child in Path(f"/proc/{daemon}/task/{daemon}/children").read_text().split():
-                if b"deploy.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
+                if b"deploy.programs.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
                     return int(child)
         return 0
 

@@ -1,7 +1,7 @@
 """The folder of a run: checked before the run, filled after it.
 
     DIR/result.json        every number of the run
-    DIR/models/PARTY       every party's share of the model (`run.kept`)
+    DIR/models/PARTY       every party's share of the model (`run.run_shares`)
     DIR/test_scores.csv    the scores of the test rows, beside their labels
     DIR/job.toml           the job as it was run, to run it again
     DIR/audit.json         what attacks on the run found, after `colonnade audit`

@@ -1,6 +1,6 @@
 """One party that weighs its columns as a process of its own: `python -m colonnade.run.woe_process FOLDER`.
 
-The folder is laid out like that of a party that trains (`run.worker`); the process leaves its weighed
+The folder is laid out like that of a party that trains (`run.party_process`); the process leaves its weighed
 columns there.
 """
 
