@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.servers import PASSWORD, Server
 
+from colonnade.data.read import databases
 from colonnade.data.read.databases import cost_of
 from colonnade.data.read.files import load
 from colonnade.data.read.source import read_table, size_of
@@ -129,3 +132,21 @@ def test_mariadb_refuses_a_wrong_password(mariadb: Server, monkeypatch: pytest.M
 def test_a_database_without_its_driver_names_the_extra() -> None:
     with pytest.raises(DataError, match=r"pip install 'colonnade\[snowflake\]'"):
         load("snowflake://account/db#t")
+
+
+def test_without_the_libraries_of_odbc_other_databases_are_read(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wheel of arrow_odbc is also installed where there is no driver manager, and fails to load there."""
+
+    def without(name: str) -> Any:
+        if name.startswith("arrow_odbc"):
+            raise OSError("libodbc.so.2: cannot open shared object file")
+        return import_module(name)
+
+    monkeypatch.setattr(databases, "import_module", without)
+    monkeypatch.delitem(sys.modules, "arrow_odbc", raising=False)
+    with pytest.raises(DataError, match=r"no such table"):
+        read_table(f"{sqlite}#nothing")
+    with pytest.raises(DataError, match=r"install unixODBC \(Debian: unixodbc\)"):
+        read_table("mysql://localhost/db#people")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -229,18 +230,19 @@ def _driver(address: Address, part: str = "") -> Any:
         return import_module(f"{module}.{part}" if part else module)
     except ImportError:
         raise DataError(f"{address}: {module} is not installed; pip install 'colonnade[{extra}]'") from None
+    except OSError as problem:  # the wheel of arrow_odbc leaves the driver manager to the system
+        raise DataError(
+            f"{address}: {module} lacks a library of the system ({problem}); "
+            "install unixODBC (Debian: unixodbc)"
+        ) from None
 
 
 def _errors() -> tuple[type[BaseException], ...]:
-    """Return what drivers raise."""
+    """Return what the drivers that are loaded raise."""
     import pyarrow as pa
 
-    found: list[type[BaseException]] = [pa.ArrowException, OSError]
-    with suppress(ImportError):
-        found.append(import_module("adbc_driver_manager").Error)
-    with suppress(ImportError):
-        found.append(import_module("arrow_odbc").Error)
-    return tuple(found)
+    loaded = [sys.modules[name] for name in ("adbc_driver_manager", "arrow_odbc") if name in sys.modules]
+    return (pa.ArrowException, OSError, *(module.Error for module in loaded))
 
 
 def _failed(address: Address, found: Opened, error: BaseException) -> DataError:
