@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from colonnade.conversations.conversation import Conversation
-from colonnade.conversations.linear.algorithm import full
+from colonnade.conversations.linear.converse_full import converse_full
 from colonnade.conversations.linear.record import LinearShares, theta_notes
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.pooling import pooled_optimum
@@ -30,7 +30,7 @@ def check(job: Job, preset: Preset) -> None:
 
 FULL = Conversation(
     name="full",
-    converse=full.converse,
+    converse=converse_full,
     settings=FullSettings,
     choose=lambda job, preset, facts, pace: FullSettings(memory=MEMORY),
     pooled=pooled_optimum,
