@@ -43,7 +43,7 @@ _MOVED = {
         "conversations.linear.lbfgs_local": "conversations.linear.quasi_newton.lbfgs_local",
         "conversations.linear.piggyback": "conversations.linear.quasi_newton.piggyback",
         "conversations.linear.pull:PullState": "conversations.pacing.stints:StintsState",
-        "conversations.linear.trainer": "conversations.linear.parties.clear",
+        "conversations.linear.trainer:Tally": "conversations.linear.parties.clear:PartyCounts",
         "conversations.progress:Progress": "conversations.pacing.round_counts:RoundCounts",
         "conversations.reach:ReachState": "conversations.pacing.shares_ahead:SharesAheadState",
         "conversations.schedule": "conversations.pacing.schedule",

@@ -23,7 +23,7 @@ import pytest
 from scipy.sparse import sparray
 from tests.run.test_resume import EVERY_CONVERSATION, MORE, cut, order_of
 
-from colonnade.conversations.blind.products import Verbs
+from colonnade.conversations.blind.products import BlindProducts
 from colonnade.conversations.cascade.client import ClientState
 from colonnade.conversations.gates import Gates
 from colonnade.conversations.kernel.kernel import KernelConversation
@@ -192,7 +192,7 @@ FORGOTTEN: list[tuple[int, type[Any], str]] = [
     (1, Block, "w"),
     (1, StepSizes, "delays"),
     (3, FullConversation, "theta"),
-    (4, Verbs, "part"),
+    (4, BlindProducts, "part"),
     (5, KernelConversation, "delays"),
     (6, ValuesClient, "rng"),
     (6, ClientState, "under_way"),

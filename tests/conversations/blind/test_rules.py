@@ -18,7 +18,7 @@ from tests.oracles.tables import random_job, random_tables, run
 
 from colonnade.arrays import Words
 from colonnade.attacks.transcript import Transcript
-from colonnade.conversations.blind.products import NOTHING, OpenLot, Verbs
+from colonnade.conversations.blind.products import NOTHING, BlindProducts, OpenLot
 from colonnade.errors import Aborted, FixedPointOverflow, JobError, MalformedMessage, ProtocolError, SumError
 from colonnade.messages import AnyMessage, Dealt, Message, Piece, Relay, Unveil, Veil, Veiled, encode
 from colonnade.net.endpoint import Endpoint
@@ -83,15 +83,15 @@ def test_all_blocks_of_a_batch_are_asked_at_one_version(algorithm: str, sections
     assert len({version for each in versions.values() for version in each}) >= 12
 
 
-def older(verbs: Verbs) -> None:
+def older(products: BlindProducts) -> None:
     """Go back to the part of one owner's weights from before the last addition."""
-    verbs.versions["party1"] -= 1
+    products.versions["party1"] -= 1
 
 
-def held_back(verbs: Verbs) -> None:
+def held_back(products: BlindProducts) -> None:
     """Keep the last addition from one owner."""
-    assert verbs._due is not None
-    verbs._due.moved["party1"] = NOTHING
+    assert products._unsent is not None
+    products._unsent.moved["party1"] = NOTHING
 
 
 @pytest.mark.parametrize(
@@ -103,17 +103,19 @@ def held_back(verbs: Verbs) -> None:
 )
 @pytest.mark.parametrize("ahead", [1, 3])
 def test_a_label_holder_that_asks_blocks_at_mixed_versions_is_refused_by_name(
-    deviates: Callable[[Verbs], None], words: str, ahead: int, monkeypatch: pytest.MonkeyPatch
+    deviates: Callable[[BlindProducts], None], words: str, ahead: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add, added = Verbs.add, Counter[str]()
+    add, added = BlindProducts.add, Counter[str]()
 
-    async def mixing(self: Verbs, lot: OpenLot, batch: int, vectors: slice, t: Words | None = None) -> None:
+    async def mixing(
+        self: BlindProducts, lot: OpenLot, batch: int, vectors: slice, t: Words | None = None
+    ) -> None:
         await add(self, lot, batch, vectors, t)
         added[self.net.me] += 1
         if self.asks and added[self.net.me] == 5:
             deviates(self)
 
-    monkeypatch.setattr(Verbs, "add", mixing)
+    monkeypatch.setattr(BlindProducts, "add", mixing)
     with pytest.raises(ProtocolError, match=words):
         run(random_tables(parties=3, active=1), "vfb2-sgd", secure=BLIND, train={**TRAIN, "ahead": ahead})
 

@@ -19,8 +19,8 @@ from colonnade.conversations.blind.columns import COARSEST, Turn, fixed
 from colonnade.conversations.blind.fixed_point import Lengths
 from colonnade.conversations.blind.predict import BlindScorer
 from colonnade.conversations.linear.parties.blind import BlindTraining
-from colonnade.conversations.linear.parties.blind_label_holder import Desk
-from colonnade.conversations.linear.parties.word_size import Room
+from colonnade.conversations.linear.parties.blind_label_holder import BlindLabelHolder
+from colonnade.conversations.linear.parties.word_size import Headroom
 from colonnade.conversations.linear.record import LinearShares
 from colonnade.conversations.predict import Holding, Session
 from colonnade.data.table import Table
@@ -49,13 +49,13 @@ def turn_of(party: str, width: int, seed: int = 0) -> Turn:
 @contextmanager
 def noting_bits() -> Iterator[list[int]]:
     """The bits of columns that the label holders of runs choose."""
-    found, choose = [], Room.column_bits
+    found, choose = [], Headroom.column_bits
 
-    def noted(room: Room, lengths: Lengths) -> int:
+    def noted(room: Headroom, lengths: Lengths) -> int:
         found.append(choose(room, lengths))
         return found[-1]
 
-    with mock.patch.object(Room, "column_bits", noted):
+    with mock.patch.object(Headroom, "column_bits", noted):
         yield found
 
 
@@ -147,7 +147,7 @@ def test_scores_are_those_of_a_clear_run_and_coarser_columns_would_move_them(est
     train = train_of("logistic", step=0.5, l2=0.0)
     clear = run(setting, f"vfb-{estimator}", train=train)
     fine = run(setting, f"vfb-{estimator}", train=train, secure=BLIND)
-    with mock.patch.object(Room, "column_bits", return_value=COARSEST):
+    with mock.patch.object(Headroom, "column_bits", return_value=COARSEST):
         coarse = run(setting, f"vfb-{estimator}", train=train, secure=BLIND)
     apart = np.abs(scores(fine) - scores(clear)).max()
     assert apart < 1e-4 < np.abs(scores(coarse) - scores(clear)).max()
@@ -178,7 +178,7 @@ def test_weights_that_outgrow_their_room_are_sent_anew_with_fewer_bits(estimator
     assert any(not call.kwargs for call in renewed.call_args_list)  # not only in the end
     np.testing.assert_allclose(weights(blind), weights(clear), atol=1e-5)
     with (
-        mock.patch.object(Desk, "settle", autospec=True, return_value=False),
+        mock.patch.object(BlindLabelHolder, "settle", autospec=True, return_value=False),
         pytest.raises(FixedPointOverflow, match="beyond the range"),
     ):
         run(setting, f"vfb-{estimator}", train=train, secure=BLIND)

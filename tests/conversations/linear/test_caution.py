@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from tests.oracles.tables import random_tables, run
 
 from colonnade.conversations.linear.quasi_newton.caution import Caution, Watch
-from colonnade.conversations.linear.quasi_newton.heavy import hidden_curvature
+from colonnade.conversations.linear.quasi_newton.heavy_columns import hidden_curvature
 
 
 def test_weights_go_back_to_those_of_the_best_mark_and_steps_become_shorter() -> None:

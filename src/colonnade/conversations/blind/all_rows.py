@@ -5,30 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 from colonnade.arrays import Rows, Words
-from colonnade.conversations.blind.products import Verbs
+from colonnade.conversations.blind.products import BlindProducts
 from colonnade.conversations.context import Measuring
 
 CHUNK = 8192  # rows of one exchange
 
 
 async def all_scores(
-    verbs: Verbs, table: str, vectors: slice, measuring: Measuring | None = None
+    products: BlindProducts, table: str, vectors: slice, measuring: Measuring | None = None
 ) -> Words | None:
     """Return the words of all rows' scores, [vectors, rows], at the label holder."""
     found = []
-    for rows in _chunks(verbs.sizes[table]):
-        lot = await verbs.open(table, [rows], scored=vectors.stop - vectors.start, added=0)
-        found.append(await verbs.scores(lot, 0, vectors, measuring))
+    for rows in _chunks(products.sizes[table]):
+        lot = await products.open(table, [rows], scored=vectors.stop - vectors.start, added=0)
+        found.append(await products.scores(lot, 0, vectors, measuring))
     whole = [each for each in found if each is not None]
     return np.concatenate(whole, axis=1) if whole else None
 
 
-async def add_all(verbs: Verbs, vectors: slice, t: Words | None) -> None:
+async def add_all(products: BlindProducts, vectors: slice, t: Words | None) -> None:
     """Add to vectors what coefficients of all training rows, [vectors, rows], give."""
-    for rows in _chunks(verbs.sizes["train"]):
-        lot = await verbs.open("train", [rows], scored=0, added=vectors.stop - vectors.start)
+    for rows in _chunks(products.sizes["train"]):
+        lot = await products.open("train", [rows], scored=0, added=vectors.stop - vectors.start)
         part = None if t is None else np.ascontiguousarray(t[:, rows[0] : rows[-1] + 1])
-        await verbs.add(lot, 0, vectors, part)
+        await products.add(lot, 0, vectors, part)
 
 
 def _chunks(rows: int) -> list[Rows]:

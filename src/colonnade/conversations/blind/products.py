@@ -54,7 +54,7 @@ class OpenLot:
 
 
 @dataclass(frozen=True)
-class Due:
+class UnsentAddition:
     """An addition that owners have not heard of yet."""
 
     lot: OpenLot
@@ -64,7 +64,7 @@ class Due:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class PendingScores:
     """A question for scores whose answer the label holder has not collected yet."""
 
     secure: SecureSum
@@ -72,13 +72,13 @@ class Asked:
     tag: int
 
 
-class Verbs:
+class BlindProducts:
     """One party's products. `part` is its part of all shared vectors, [vectors, columns].
 
     An owner has its own columns there, and the label holder those of all owners, side by side.
     """
 
-    STATE = Declared(kept=("part", "versions", "_counts"), remade=("_due",))
+    STATE = Declared(kept=("part", "versions", "_counts"), remade=("_unsent",))
 
     def __init__(self, context: Context[Any], sizes: dict[str, int]) -> None:
         """Make the products; `sizes` are the rows of all tables."""
@@ -94,7 +94,7 @@ class Verbs:
         self._dealers: dict[str, Dealer] = {}
         self.versions = Counter[str]()  # how many changes are in a part, by owner
         self._counts = Counter[str]()
-        self._due: Due | None = None
+        self._unsent: UnsentAddition | None = None
 
     @property
     def asks(self) -> bool:
@@ -187,33 +187,33 @@ class Verbs:
 
     async def ask(
         self, lot: OpenLot, batch: int, vectors: slice, measuring: Measuring | None = None
-    ) -> Asked | None:
+    ) -> PendingScores | None:
         """Ask every block for the scores of a batch, at the same weights; the label holder may go on."""
         if measuring is not None:
             await self.flush()  # what trains travels on the network for training
         net, secure = (self.net, self.context.sum) if measuring is None else (measuring.net, measuring.sum)
         tag = self.next_tag(measuring=measuring is not None)
         if lot.asked is not None and self._asker is not None:
-            due, self._due = self._due, None
+            due, self._unsent = self._unsent, None
             mine = lot.asked.veil(batch, self.part[vectors])
             for roles, columns in zip(self.roles, self._asker.cuts, strict=True):
                 moved = NOTHING if due is None else due.moved[roles.owner]
                 veil = Veil(tag, moved, mine[:, columns], self.versions[roles.owner])
                 await net.send(roles.owner, veil)
-            return Asked(secure, lot.asked.scores[batch], tag)
+            return PendingScores(secure, lot.asked.scores[batch], tag)
         pieces = [dealt[batch] for dealt in lot.dealt_scores]
         if lot.owned is not None:
             part = self.part[vectors]
             veil = await net.recv(Veil, self.asker, tag, moved=self._moved, weights=words(*part.shape))
             self._apply(veil)
             pieces.append(lot.owned.scores(batch, part + veil.weights))
-        self._due = None
+        self._unsent = None
         if not pieces:
             pieces.append(np.zeros((lot.lot.scored, len(lot.lot.batches[batch])), dtype=np.uint64))
         await secure.give(reduce(add, pieces), root=self.asker, tag=tag)
         return None
 
-    async def answer(self, asked: Asked | None) -> Words | None:
+    async def answer(self, asked: PendingScores | None) -> Words | None:
         """Return the answer to a question for scores, at the label holder."""
         return None if asked is None else await asked.secure.collect(asked.piece, tag=asked.tag)
 
@@ -229,7 +229,7 @@ class Verbs:
             for roles, each in zip(self.roles, shown, strict=True):
                 moved[roles.owner] = each
                 self.versions[roles.owner] += 1
-        self._due = Due(lot, batch, vectors, moved)
+        self._unsent = UnsentAddition(lot, batch, vectors, moved)
 
     async def _hear_dealers(self, lot: OpenLot) -> Words:
         """Return what all dealers dealt for a lot, [batches, added, columns], side by side."""
@@ -241,15 +241,15 @@ class Verbs:
 
     async def flush(self) -> None:
         """Tell owners of an addition that no question for scores has told them of."""
-        if self._due is None:
+        if self._unsent is None:
             return
         tag = self._side_tag()
         if self.asks:
-            for owner, moved in self._due.moved.items():
+            for owner, moved in self._unsent.moved.items():
                 await self.net.send(owner, Veil(tag, moved, NOTHING, self.versions[owner]))
         elif self._owner is not None:
             self._apply(await self.net.recv(Veil, self.asker, tag, moved=self._moved, weights=words(0, 0)))
-        self._due = None
+        self._unsent = None
 
     def clear(self, vectors: slice) -> None:
         """Set shared vectors to zero."""
@@ -277,12 +277,12 @@ class Verbs:
     @property
     def _moved(self) -> Array:
         """What the next Veil has to bring an owner: words for every row of a batch that is added, or none."""
-        due = self._due
+        due = self._unsent
         return words(0, 0) if due is None else words(due.lot.lot.added, len(due.lot.lot.batches[due.batch]))
 
     def _apply(self, veil: Veil) -> None:
         """Apply, at an owner, what the label holder has added since the last message."""
-        due = self._due
+        due = self._unsent
         if due is not None and due.lot.owned is not None:
             self.part[due.vectors] += due.lot.owned.add(due.batch, veil.moved)
             self.versions[self.net.me] += 1

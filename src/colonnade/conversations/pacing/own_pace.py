@@ -29,7 +29,7 @@ from colonnade.conversations.pacing.stages import Stages, StagesState
 from colonnade.net.network import Network
 from colonnade.state import Declared
 
-OTHERS, OWN = 1, 2  # who wakes first where both may go onin any order of coming
+OTHERS, OWN = 1, 2  # who wakes first where both may go on
 
 
 @dataclass
@@ -149,9 +149,9 @@ class OwnPace(Pacing):
         await self._conditions.until(holds, OTHERS)
 
     def begin(self, number: int, extra: int = 0) -> bool:
-        """Begin a round before its `end`; at the keeper, if it has a ticket."""
+        """Begin a round before its `end`; at the keeper, if it may add one to the run."""
         own, index = divmod(number, self._dominators)
-        if self.keeper and not self._has_ticket(index, extra):
+        if self.keeper and not self._may_add(index, extra):
             return False
         begun = self.state.counts.begun
         if own >= begun[index]:
@@ -214,10 +214,10 @@ class OwnPace(Pacing):
         return self._stale if self._pays() else 0
 
     def may_begin(self, number: int, extra: int = 0) -> bool:
-        """Return whether the round is within its dominator's window and, at the keeper, has a ticket."""
+        """Return whether the round is within its window and, at the keeper, may be added to the run."""
         if number >= self.end(number, extra):
             return False
-        return not self.keeper or self._has_ticket(number % self._dominators, extra)
+        return not self.keeper or self._may_add(number % self._dominators, extra)
 
     def end(self, number: int, extra: int = 0) -> int:
         """Return the first round of the same dominator that is beyond its window or the end."""
@@ -231,7 +231,7 @@ class OwnPace(Pacing):
             limit += min(extra, ahead.beyond(index, base))
         return (limit if limit < stop else stop) * m + index
 
-    def _has_ticket(self, index: int, extra: int) -> bool:
+    def _may_add(self, index: int, extra: int) -> bool:
         """Return whether the keeper may give a share to this dominator: not too many in all, nor since any
         theta.
 

@@ -20,7 +20,7 @@ class RoundCounts:
 
     @classmethod
     def of(cls, dominators: int, stop: int) -> RoundCounts:
-        """Return nothing is begun yet."""
+        """Return the counts of a run that has not begun."""
         zeros = [0] * dominators
         return cls(zeros, list(zeros), list(zeros), [stop] * dominators, [set() for _ in range(dominators)])
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
-from colonnade.conversations.linear.parties.from_plan import Training, training_of
+from colonnade.conversations.linear.parties.from_plan import ClearTraining, training_of
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.pacing.background import Background
 from colonnade.conversations.pacing.delays import Lateness
@@ -45,7 +45,7 @@ async def converse(context: Context[LinearSettings]) -> Outcome:
 class PullConversation:
     """One party's side: it pulls scores for itself, if it holds the label, and serves the others."""
 
-    def __init__(self, context: Context[LinearSettings], training: Training) -> None:
+    def __init__(self, context: Context[LinearSettings], training: ClearTraining) -> None:
         plan, self.training = context.plan, training
         self.context, self.party, self.pullers = context, training.party, plan.label_holders
         schedule = training.party.schedule

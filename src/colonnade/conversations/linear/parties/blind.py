@@ -24,11 +24,11 @@ from colonnade.conversations.blind import columns
 from colonnade.conversations.blind.all_rows import add_all, all_scores
 from colonnade.conversations.blind.fixed_point import Lengths
 from colonnade.conversations.blind.predict import label_holder_arrays, owner_arrays
-from colonnade.conversations.blind.products import Asked, OpenLot, Verbs
+from colonnade.conversations.blind.products import BlindProducts, OpenLot, PendingScores
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Marks
-from colonnade.conversations.linear.parties.blind_label_holder import Asking, Desk
-from colonnade.conversations.linear.parties.blind_measure import Measured
+from colonnade.conversations.linear.parties.blind_label_holder import BlindLabelHolder, ScoredAt
+from colonnade.conversations.linear.parties.blind_measure import BlindMeasurement
 from colonnade.conversations.linear.parties.blind_smoothness import BlindTuner
 from colonnade.conversations.linear.parties.word_size import lasting
 from colonnade.conversations.linear.settings import LinearSettings
@@ -53,20 +53,20 @@ async def converse(context: Context[LinearSettings]) -> Outcome:
 
 
 @dataclass(frozen=True)
-class Flight:
+class InFlight:
     """A round under way: its place in a lot, and at the label holder the weights that it was asked at."""
 
     lot: OpenLot
     place: int
     batch: Round
-    asking: Asking | None
-    asked: Asked | None
+    scored_at: ScoredAt | None
+    pending: PendingScores | None
 
 
 class BlindTraining:
-    """One party's side of a blind run; `desk` is the label holder's."""
+    """One party's side of a blind run; `label_holder` is the label holder's."""
 
-    STATE = Declared(kept=("key", "lengths", "done", "since", "lasts", "delays"), parts=("verbs",))
+    STATE = Declared(kept=("key", "lengths", "done", "since", "lasts", "delays"))
 
     def __init__(self, context: Context[LinearSettings]) -> None:
         plan, rows = context.plan, context.train.rows
@@ -81,17 +81,17 @@ class BlindTraining:
         epochs, reshuffle = self.timetable.epochs, plan.settings.reshuffle
         self.schedule = Schedule(rows, plan.pace.batch, epochs, plan.seed, (plan.evaluator,), reshuffle)
         self.evaluation = context.evaluation()
-        self.desk = Desk(context, self.schedule) if context.me == plan.evaluator else None
+        self.label_holder = BlindLabelHolder(context, self.schedule) if context.me == plan.evaluator else None
         self.key = columns.own_key(context, "rotation")
         context.gates.keep(self, "key")  # an owner's own secret: its weights are those of columns so turned
         self.turn = self._secret_turn()
-        self.verbs = Verbs(context, self._sizes())
+        self.products = BlindProducts(context, self._sizes())
         width = max(1, plan.objective.classes)
         self.p, self.q, self.probe = slice(0, width), slice(width, 2 * width), slice(2 * width, 2 * width + 1)
         self.both = slice(0, 2 * width)
         self.whole = self.both if plan.settings.kind.has_mean() else self.p  # what weights are made of
         self.tuner = BlindTuner(self) if plan.pace.step == "auto" else None
-        self.measured = Measured(self)
+        self.measured = BlindMeasurement(self)
         self.done = 0  # rounds
         self.delays: Counter[int] = Counter()  # of all rounds, in updates
         self.lengths = Lengths(0.0, 0.0)  # of the owners' rows, at the label holder; everybody has their bits
@@ -126,18 +126,18 @@ class BlindTraining:
     async def _lengths(self) -> Lengths:
         """Return how long all owners' rows are, at the label holder; at everybody how finely they are
         written."""
-        tag = self.verbs.next_tag()
+        tag = self.products.next_tag()
         found = {table: columns.lengths(X) for table, X in self._tables().items()}
         worst = max((float(each[0]) for each in found.values()), default=0.0)
         mean = found["train"][1] / self.schedule.rows if found else 0.0
         piece = np.ceil(np.array([worst, mean]) * 2.0**8).astype(np.uint64)
-        if self.desk is None:
+        if self.label_holder is None:
             await self.context.sum.give(piece, root=self.context.evaluator, tag=tag)
             bits = whole(1, low=columns.COARSEST, high=columns.FINEST)
-            return Lengths(0.0, 0.0, await self._told(0, 0, bits))
+            return Lengths(0.0, 0.0, await self._agreed(0, 0, bits))
         total = (await self.context.sum.collect(piece, tag=tag)) * 2.0**-8
         lengths = Lengths.of(total * np.array([1.0, self.schedule.rows]))
-        return replace(lengths, bits=await self._told(self.desk.room.column_bits(lengths), 0))
+        return replace(lengths, bits=await self._agreed(self.label_holder.headroom.column_bits(lengths), 0))
 
     # -- the run --------------------------------------------------------------------------------------
 
@@ -147,19 +147,19 @@ class BlindTraining:
         if not gates.position:
             self.lengths = await self._lengths()
         gates.keep(self, "lengths")
-        await self.verbs.set_up(self._fixed(), self.probe.stop)
+        await self.products.set_up(self._fixed(), self.probe.stop)
         if not gates.position and self.tuner is not None:
             await self.tuner.measure(self.lengths, first=True)
         self._keep()
         gates.begin(self.schedule.per_epoch)
         if not gates.position:
             await self._agree_on_lasting()
-        for stop in [stop for stop in self._turns() if stop > self.done]:
+        for stop in [stop for stop in self._pauses() if stop > self.done]:
             await self._rounds(stop)
-            if await self._turn():
+            if await self._pause():
                 break
             if gates.due(self.done):
-                await self.verbs.flush()
+                await self.products.flush()
                 await gates.reached(self.done)
         if not self._is_whole:
             await self.renew(final=True)
@@ -174,18 +174,20 @@ class BlindTraining:
 
     def _keep(self) -> None:
         """Let all that rounds change be part of checkpoints."""
-        gates, desk = self.context.gates, self.desk
+        gates, label_holder = self.context.gates, self.label_holder
         gates.keep(self)
-        gates.keep(self.measured)
-        if desk is None:
+        gates.keep(self.products, name="BlindTraining.verbs")  # here and below: as 0.2 calls it
+        gates.keep(self.measured, name="Measured")
+        if label_holder is None:
             return
         if self.tuner is not None:
             gates.keep(self.tuner, name="BlindTraining.tuner")
-        gates.keep(desk, "block", "window", "steps")  # how numbers are written depends on these
-        desk.begin(self.lengths)
-        gates.keep(desk)
+        # how numbers are written depends on these
+        gates.keep(label_holder, "block", "window", "steps", name="Desk")
+        label_holder.begin(self.lengths)
+        gates.keep(label_holder, name="Desk")
 
-    def _turns(self) -> Iterator[int]:
+    def _pauses(self) -> Iterator[int]:
         """Yield the rounds after which something else is due than another round."""
         rounds, per_epoch = self.schedule.rounds, self.schedule.per_epoch
         self.marks = set(range(0, rounds, Marks.of(self._every, self.schedule).every)) | {rounds}
@@ -202,35 +204,36 @@ class BlindTraining:
         schedule = self.schedule
         vectors = self.both if self.context.plan.settings.kind.remembers else self.p
         width, together = vectors.stop, max(1, LOT // (schedule.largest * vectors.stop))
-        flying: deque[Flight] = deque()
+        in_flight: deque[InFlight] = deque()
         while self.done < stop:
             if self.since >= self.lasts:
-                while flying:
-                    await self._land(flying.popleft(), vectors)
+                while in_flight:
+                    await self._finish(in_flight.popleft(), vectors)
                 await self.renew()
             count = min(together, stop - self.done, self.lasts - self.since)
             batches = [schedule.round(k) for k in range(self.done, self.done + count)]
             rows = [schedule.rows_of(batch) for batch in batches]
-            lot = await self.verbs.open("train", rows, scored=width, added=width)
+            lot = await self.products.open("train", rows, scored=width, added=width)
             for k, batch in enumerate(batches):
-                if len(flying) == self.context.plan.pace.ahead:
-                    await self._land(flying.popleft(), vectors)
-                self.delays[len(flying)] += 1  # those before it land first, and each is an update
-                asking = None if self.desk is None else self.desk.ask(batch)
-                flying.append(Flight(lot, k, batch, asking, await self.verbs.ask(lot, k, vectors)))
+                if len(in_flight) == self.context.plan.pace.ahead:
+                    await self._finish(in_flight.popleft(), vectors)
+                self.delays[len(in_flight)] += 1  # those before it land first, and each is an update
+                scored_at = None if self.label_holder is None else self.label_holder.ask(batch)
+                pending = await self.products.ask(lot, k, vectors)
+                in_flight.append(InFlight(lot, k, batch, scored_at, pending))
             self.done += count
             self.since += count
-        while flying:
-            await self._land(flying.popleft(), vectors)
+        while in_flight:
+            await self._finish(in_flight.popleft(), vectors)
 
-    async def _land(self, flight: Flight, vectors: slice) -> None:
+    async def _finish(self, flight: InFlight, vectors: slice) -> None:
         """Finish a round whose scores were asked for."""
-        total, t = await self.verbs.answer(flight.asked), None
-        if self.desk is not None and total is not None and flight.asking is not None:
-            t = self.desk.step(flight.batch, total, flight.asking)
-        await self.verbs.add(flight.lot, flight.place, vectors, t)
+        total, t = await self.products.answer(flight.pending), None
+        if self.label_holder is not None and total is not None and flight.scored_at is not None:
+            t = self.label_holder.step(flight.batch, total, flight.scored_at)
+        await self.products.add(flight.lot, flight.place, vectors, t)
 
-    async def _turn(self) -> bool:
+    async def _pause(self) -> bool:
         """Do what is due between two rounds; returns whether the run is over."""
         loss, last = None, self.done == self.schedule.rounds
         if self.done in self.marks:
@@ -239,8 +242,12 @@ class BlindTraining:
         over = loss is not None and self.evaluation.over(loss, at)
         if last:
             return True
-        tight = self.desk is not None and self.desk.settle() and at not in self.timetable.snapshots
-        told = await self._told(OVER if over else TIGHT if tight else 0, 2 * self.done)
+        tight = (
+            self.label_holder is not None
+            and self.label_holder.settle()
+            and at not in self.timetable.snapshots
+        )
+        told = await self._agreed(OVER if over else TIGHT if tight else 0, 2 * self.done)
         if told == OVER:
             await self.measured.measure(final=True)
             return True
@@ -260,13 +267,13 @@ class BlindTraining:
             step = 0.0 if plan.pace.step == "auto" else float(plan.pace.step)
             self.lasts = lasting(step * plan.objective.l2, rounds)
             return
-        shrink = 0.0 if self.desk is None else self.desk.steps.rate() * plan.objective.l2
-        self.lasts = await self._told(lasting(shrink, rounds), 2 * self.done + 1)
+        shrink = 0.0 if self.label_holder is None else self.label_holder.steps.rate() * plan.objective.l2
+        self.lasts = await self._agreed(lasting(shrink, rounds), 2 * self.done + 1)
 
-    async def _told(self, number: int, about: int, due: Array = ONE) -> int:
+    async def _agreed(self, number: int, about: int, due: Array = ONE) -> int:
         """Return a number of the label holder's, at everybody."""
         tag, net = tag_of(Topic.PAUSE, about), self.context.net
-        if self.desk is None:
+        if self.label_holder is None:
             told = await net.recv(Announce, self.context.evaluator, tag, values=due)
             return int(told.values[0])
         await net.broadcast(Announce(tag, np.array([number])))
@@ -279,26 +286,26 @@ class BlindTraining:
         if self.measured.at == self.done:
             z = self.measured.scores
         else:
-            total = await all_scores(self.verbs, "train", self.both)
+            total = await all_scores(self.products, "train", self.both)
             z = np.zeros(0)
-            if self.desk is not None and total is not None:
-                z = self.desk.all_others(total) + self.desk.own_scores()
-        t = None if self.desk is None else self.desk.snapshot(z)
-        await self.verbs.flush()
+            if self.label_holder is not None and total is not None:
+                z = self.label_holder.all_others(total) + self.label_holder.own_scores()
+        t = None if self.label_holder is None else self.label_holder.snapshot(z)
+        await self.products.flush()
         self.since = 0
-        self.verbs.clear(self.both)
-        await add_all(self.verbs, self.both, t)
-        slope = await all_scores(self.verbs, "train", self.q)
-        if self.desk is not None and slope is not None:
-            self.desk.take_slope(slope)
+        self.products.clear(self.both)
+        await add_all(self.products, self.both, t)
+        slope = await all_scores(self.products, "train", self.q)
+        if self.label_holder is not None and slope is not None:
+            self.label_holder.take_slope(slope)
 
     async def renew(self, *, final: bool = False) -> None:
         """Send all coefficients again: p becomes the weights themselves."""
-        await self.verbs.flush()
+        await self.products.flush()
         self.since = 0
-        self.verbs.clear(self.p)
-        whole = None if self.desk is None else self.desk.renew(final=final)
-        await add_all(self.verbs, self.p, whole)
+        self.products.clear(self.p)
+        whole = None if self.label_holder is None else self.label_holder.renew(final=final)
+        await add_all(self.products, self.p, whole)
 
     # -- the end ----------------------------------------------------------------------------------------
 
@@ -306,10 +313,10 @@ class BlindTraining:
         """Return what this party returns: its weights, or its part of them, as the plan lets it know them."""
         return Outcome(
             weights=await self._weights(),
-            step=self.desk.steps.rate() if self.desk is not None else 0.0,
+            step=self.label_holder.steps.rate() if self.label_holder is not None else 0.0,
             rounds=self.timetable.rounds(self.done),
             updates=self.done,
-            launched=self.done if self.desk is not None else 0,
+            launched=self.done if self.label_holder is not None else 0,
             evaluation=self.evaluation,
             delays=self.delays,
             lateness=Lateness(self.context.plan.pace.ahead - 1),
@@ -317,18 +324,20 @@ class BlindTraining:
         )
 
     async def _weights(self) -> Arrays:
-        parts = {owner: part[self.p] for owner, part in self.verbs.parts.items()}
-        blind, desk = self.context.plan.blind, self.desk
+        parts = {owner: part[self.p] for owner, part in self.products.parts.items()}
+        blind, label_holder = self.context.plan.blind, self.label_holder
         if blind is not None and blind.reveal == "never":
-            await self.verbs.flush()
-            if desk is not None:
-                return label_holder_arrays(desk.block.w, parts, desk.unit, self.lengths.bits)
+            await self.products.flush()
+            if label_holder is not None:
+                return label_holder_arrays(label_holder.block.w, parts, label_holder.unit, self.lengths.bits)
             X, bits = self._tables().get("train"), self.lengths.bits
             return {} if X is None else owner_arrays(parts[self.context.me], self.key, X, bits)
-        told = [] if desk is None else desk.as_told(parts.values())
-        unveiled = await self.verbs.unveil(self.p, told, desk.unit if desk is not None else 0.0)
-        if desk is not None:
-            return {"w": desk.block.w}
+        told = [] if label_holder is None else label_holder.as_told(parts.values())
+        unveiled = await self.products.unveil(
+            self.p, told, label_holder.unit if label_holder is not None else 0.0
+        )
+        if label_holder is not None:
+            return {"w": label_holder.block.w}
         shape = (self.context.train.width, *self.context.plan.objective.shape)
         if unveiled is None or self.turn is None:
             return {"w": np.zeros(shape)}

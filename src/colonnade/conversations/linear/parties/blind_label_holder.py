@@ -31,7 +31,7 @@ from colonnade.conversations.blind.low_bits import REVEALED, blurred
 from colonnade.conversations.blind.predict import LONGER
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block, block_of
-from colonnade.conversations.linear.parties.word_size import Room
+from colonnade.conversations.linear.parties.word_size import Headroom
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.step_sizes import StepSizes
 from colonnade.conversations.pacing.delays import Delays
@@ -59,7 +59,7 @@ class Factors:
 
 
 @dataclass(frozen=True)
-class Asking:
+class ScoredAt:
     """The weights at which a batch was scored: their factors, how long vectors may be, the own scores."""
 
     factors: Factors
@@ -69,7 +69,7 @@ class Asking:
 
 
 @dataclass(frozen=True)
-class Read:
+class OwnersScores:
     """The owners' scores of some rows: of p, of q where they were asked for, and of the weights."""
 
     p: Floats
@@ -80,7 +80,7 @@ class Read:
 _NOTHING = np.zeros(0)
 
 
-class Desk:
+class BlindLabelHolder:
     """The label holder's side of a blind run."""
 
     STATE = Declared(
@@ -90,7 +90,7 @@ class Desk:
 
     def __init__(self, context: Context[LinearSettings], schedule: Schedule) -> None:
         self.context, self.schedule = context, schedule
-        self.holder = context.label_holder
+        self.labels = context.label_holder
         self.block: Block = block_of(context, schedule)
         self.window = OneOrder(context.plan.pace.ahead, schedule.rounds)
         self.steps = StepSizes(
@@ -100,7 +100,7 @@ class Desk:
             Delays(context.plan.pace.ahead - 1),
             lambda: min(1.0, self.window.finished / schedule.rounds),
         )
-        self.room = Room(context.plan, schedule)
+        self.headroom = Headroom(context.plan, schedule)
         self.rng = context.rng(_ROUNDING)
         self.factors = Factors()
         shape = (schedule.rows, *context.plan.objective.shape)
@@ -115,7 +115,7 @@ class Desk:
     def begin(self, lengths: Lengths) -> None:
         """Choose how numbers are written, from the lengths of the owners' rows and the size of a step."""
         self.lengths = lengths
-        theta = self.holder.theta(self.own_scores(), np.arange(self.schedule.rows))
+        theta = self.labels.theta(self.own_scores(), np.arange(self.schedule.rows))
         self._usual = math.sqrt(float(np.vdot(theta, theta)) / theta.size)  # size of a theta at the start
         nothing = np.zeros(self.context.plan.objective.shape)
         self.p = self._slot(lengths.longest * self._room, nothing)
@@ -131,7 +131,7 @@ class Desk:
     @property
     def _room(self) -> float:
         """The length that p is given room for, beyond that of now: what steps may add until an epoch ends."""
-        return self.room.of_an_epoch(self.lengths, self._usual, self.steps.rate())
+        return self.headroom.of_an_epoch(self.lengths, self._usual, self.steps.rate())
 
     def _slot(self, largest: float, squares: Floats) -> Slot:
         bits = bits_for(largest, self.lengths.bits)
@@ -139,19 +139,19 @@ class Desk:
 
     # -- a round ------------------------------------------------------------------------------------
 
-    def ask(self, batch: Round) -> Asking:
+    def ask(self, batch: Round) -> ScoredAt:
         """Note at which weights a batch is scored, those of the own block too."""
         return replace(self._now, factors=replace(self.factors), own=self.block.scores(batch))
 
     @property
-    def _now(self) -> Asking:
-        return Asking(self.factors, self.p.length, self.q.length, _NOTHING)
+    def _now(self) -> ScoredAt:
+        return ScoredAt(self.factors, self.p.length, self.q.length, _NOTHING)
 
-    def step(self, batch: Round, total: Words, asked: Asking) -> Words:
+    def step(self, batch: Round, total: Words, asked: ScoredAt) -> Words:
         """Take in the scores of a batch: step the own block, and return what is added to p (and q)."""
         rows = self.schedule.rows_of(batch)
         read = self.others(rows, total, asked)
-        theta = self.holder.theta(read.z + asked.own, rows, batch.number)
+        theta = self.labels.theta(read.z + asked.own, rows, batch.number)
         rate, estimator = self.steps.faded_rate(), self.block.estimator
         found, words = estimator.coefficients(rows, theta), []
         if found.change is not None and read.q is not None:
@@ -180,15 +180,14 @@ class Desk:
         return words
 
     def settle(self) -> bool:
-        """Return an epoch, or a part of one, is over; returns whether there is no room for another one like
-        it."""
+        """End an epoch, or a part of one; returns whether there is no room for another one like it."""
         self.p.settle()
         self.q.settle()
         return not self.p.fits(float(np.max(self.p.length)) + max(self._room / ROOM, 2 * self.p.grew))
 
     # -- scores -------------------------------------------------------------------------------------
 
-    def others(self, rows: Rows, total: Words, asked: Asking | None = None) -> Read:
+    def others(self, rows: Rows, total: Words, asked: ScoredAt | None = None) -> OwnersScores:
         """Return the owners' scores of training rows, from the words of p, or of p and q; of now, or as
         asked."""
         now = asked or self._now
@@ -210,14 +209,14 @@ class Desk:
         """Return the owners' scores of rows that are not trained on."""
         return self._read(total, self._now).z
 
-    def _read(self, total: Words, now: Asking) -> Read:
+    def _read(self, total: Words, now: ScoredAt) -> OwnersScores:
         width = max(1, self.context.plan.objective.classes)
         p, q = self._shaped(self.p.value(total[:width], now.p)), None
         z = now.factors.alpha * p
         if len(total) > width:
             q = self._shaped(self.q.value(total[width:], now.q))
             z = z + now.factors.gamma * q
-        return Read(p, q, z)
+        return OwnersScores(p, q, z)
 
     def own_scores(self) -> Floats:
         """Return the own block's scores of all training rows."""
@@ -280,7 +279,7 @@ class Desk:
     def snapshot(self, z: Floats) -> Words:
         """Take svrg's snapshot at these scores of all rows; returns the coefficients of p and q."""
         n, estimator = self.schedule.rows, self.block.estimator
-        theta = self.holder.theta(z, np.arange(n), self.window.base)
+        theta = self.labels.theta(z, np.arange(n), self.window.base)
         estimator.snapshot(theta, self.block.all_rows.gradient(0, n, theta) / n)
         renewed = self.renew()
         D = theta / (n / self.parts)

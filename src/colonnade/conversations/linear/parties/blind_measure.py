@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from colonnade.conversations.linear.parties.blind import BlindTraining
 
 
-class Measured:
+class BlindMeasurement:
     """One party's part in measurements, and what the label holder saw in the last one."""
 
     STATE = Declared(kept=("at", "scores"))
@@ -31,15 +31,15 @@ class Measured:
         return await clock.beside(self._measure(clock.now(), final))
 
     async def _measure(self, when: float, final: bool) -> float | None:
-        training, context, verbs = self.training, self.training.context, self.training.verbs
+        training, context, products = self.training, self.training.context, self.training.products
         vectors = training.whole
-        totals = [await all_scores(verbs, "train", vectors, context.measuring)]
+        totals = [await all_scores(products, "train", vectors, context.measuring)]
         if final and context.test is not None:
-            totals.append(await all_scores(verbs, "test", vectors, context.measuring))
+            totals.append(await all_scores(products, "test", vectors, context.measuring))
         self.at = training.done
         piece = np.array([training.evaluation.sent_bytes() / MEGA])
-        tag, secure = verbs.next_tag(measuring=True), context.measuring.sum
-        if training.desk is None:
+        tag, secure = products.next_tag(measuring=True), context.measuring.sum
+        if training.label_holder is None:
             await secure.give(piece, root=context.evaluator, tag=tag)
             return None
         sent = await secure.collect(piece, tag=tag)
@@ -48,16 +48,20 @@ class Measured:
     def _record(self, totals: list[Words | None], sent: int, when: float, final: bool) -> float | None:
         """Write down what was measured; at the label holder."""
         training, clock = self.training, self.training.context.net.clock
-        desk, scribe, timetable = training.desk, training.evaluation.scribe, training.timetable
+        label_holder, scribe, timetable = (
+            training.label_holder,
+            training.evaluation.scribe,
+            training.timetable,
+        )
         words = [total for total in totals if total is not None]
-        if desk is None or scribe is None or not words:
+        if label_holder is None or scribe is None or not words:
             return None
-        others = desk.all_others(words[0])
-        desk.fits(others)
-        self.scores = others + desk.own_scores()
+        others = label_holder.all_others(words[0])
+        label_holder.fits(others)
+        self.scores = others + label_holder.own_scores()
         z = [self.scores]
         if len(words) > 1:
-            z.append(desk.others_new(words[1]) + desk.own_test_scores())
+            z.append(label_holder.others_new(words[1]) + label_holder.own_test_scores())
         mark = Mark(timetable.passes(training.done), timetable.rounds(training.done), final)
         when = clock.now() if clock.virtual else when
-        return scribe.record(z, desk.penalty(others), sent, when, mark)
+        return scribe.record(z, label_holder.penalty(others), sent, when, mark)

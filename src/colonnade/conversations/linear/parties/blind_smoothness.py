@@ -36,50 +36,50 @@ class BlindTuner:
 
     async def measure(self, lengths: Lengths, *, first: bool = False) -> None:
         """Set the smoothness of the label holder's steps: for any weights or, later, at those of now."""
-        training, desk, n = self.training, self.training.desk, len(self.sample)
+        training, label_holder, n = self.training, self.training.label_holder, len(self.sample)
         anywhere = first and np.isfinite(training.context.loss.smoothness)
         bent = np.ones(n) if anywhere else await self._bent(first)
-        if desk is not None and anywhere:
-            bent = np.broadcast_to(_sampled(desk.holder.steepest, self.sample), (n,))
+        if label_holder is not None and anywhere:
+            bent = np.broadcast_to(_sampled(label_holder.labels.steepest, self.sample), (n,))
         value = 0.0
         for _ in range(FIRST if first else AGAIN):
             value = await self._iterate(np.sqrt(bent), lengths)
-        if desk is None:
+        if label_holder is None:
             return
         penalty = training.context.penalty.smoothness
         own = float(squared_norms(training.context.train.X).max(initial=0.0))
-        steepest = float(np.max(desk.holder.steepest))
+        steepest = float(np.max(label_holder.labels.steepest))
         worst = (steepest if np.isfinite(steepest) else float(bent.max())) * (own + lengths.longest**2)
         mean = MARGIN * value + penalty
-        desk.steps.smoothness = Smoothness(mean=mean, worst_row=max(worst + penalty, mean))
+        label_holder.steps.smoothness = Smoothness(mean=mean, worst_row=max(worst + penalty, mean))
 
     async def _bent(self, first: bool) -> Floats:
         """Return the curvature of the loss at every sampled row, at the label holder."""
-        training, desk = self.training, self.training.desk
+        training, label_holder = self.training, self.training.label_holder
         vectors = training.whole
-        lot = await training.verbs.open("train", [self.sample], scored=vectors.stop, added=0)
-        total = await training.verbs.scores(lot, 0, vectors)
-        if desk is None or total is None:
+        lot = await training.products.open("train", [self.sample], scored=vectors.stop, added=0)
+        total = await training.products.scores(lot, 0, vectors)
+        if label_holder is None or total is None:
             return np.ones(len(self.sample))
-        z = desk.own_scores()[self.sample]
+        z = label_holder.own_scores()[self.sample]
         if not first:
-            z = z + desk.others(self.sample, total).z
-        return desk.holder.curvature(z, self.sample)
+            z = z + label_holder.others(self.sample, total).z
+        return label_holder.labels.curvature(z, self.sample)
 
     async def _iterate(self, root: Floats, lengths: Lengths) -> float:
-        """Return one iteration; returns the Rayleigh quotient, at the label holder."""
-        training, desk, n = self.training, self.training.desk, len(self.sample)
+        """Iterate once; returns the Rayleigh quotient, at the label holder."""
+        training, label_holder, n = self.training, self.training.label_holder, len(self.sample)
         slot, words, sent = None, None, root * self.v
-        if desk is not None:
+        if label_holder is not None:
             bits = bits_for(lengths.longest * float(lengths.reach(sent)), lengths.bits)
-            slot = Slot(lengths, bits, desk.rng, np.zeros(()))
+            slot = Slot(lengths, bits, label_holder.rng, np.zeros(()))
             words, sent = slot.written(sent)
             slot.settle(lengths.reach(sent) ** 2)
-        lot = await training.verbs.open("train", [self.sample], scored=1, added=1)
-        await training.verbs.flush()
-        training.verbs.clear(training.probe)
-        await training.verbs.add(lot, 0, training.probe, words)
-        total = await training.verbs.scores(lot, 0, training.probe)
+        lot = await training.products.open("train", [self.sample], scored=1, added=1)
+        await training.products.flush()
+        training.products.clear(training.probe)
+        await training.products.add(lot, 0, training.probe, words)
+        total = await training.products.scores(lot, 0, training.probe)
         if slot is None or total is None:
             return 0.0
         y = root * (slot.value(total)[:, 0] + self._own(sent))

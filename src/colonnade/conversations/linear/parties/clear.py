@@ -27,7 +27,7 @@ from colonnade.state import Declared
 
 
 @dataclass
-class Tally:
+class PartyCounts:
     """Counts of what a party has done so far."""
 
     updates: int = 0
@@ -53,7 +53,7 @@ class ClearParty:
     steps: StepSizes
     curvature: Curvature | None
     joint: Joint | None
-    tally: Tally = field(default_factory=Tally)
+    tally: PartyCounts = field(default_factory=PartyCounts)
     given: dict[int, Floats] = field(default_factory=dict)  # shares of rounds that are under way
 
     def __post_init__(self) -> None:

@@ -26,7 +26,7 @@ from colonnade.job.plan import Plan
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
+class ClearTraining:
     """A clear party, what it does at pauses, and its part in measuring the model."""
 
     party: ClearParty
@@ -42,7 +42,7 @@ def own_pace(plan: Plan[LinearSettings]) -> bool:
     return plan.pace.ahead > 1 and len(plan.label_holders) > 1 and plan.settings.pairs != "joint"
 
 
-def training_of(context: Context[LinearSettings], *, apart: bool = False) -> Training:
+def training_of(context: Context[LinearSettings], *, apart: bool = False) -> ClearTraining:
     """Return a party's training as the plan says; `apart`: label holders launch rounds at their own pace."""
     plan, pace, settings = context.plan, context.plan.pace, context.plan.settings
     rows, dominators, joint = context.train.rows, context.plan.label_holders, settings.pairs == "joint"
@@ -97,14 +97,14 @@ def training_of(context: Context[LinearSettings], *, apart: bool = False) -> Tra
         curvature=Curvature(context, block, sample) if settings.pairs not in ("none", "joint") else None,
         joint=Joint(context, block, sample, steps) if joint else None,
     )
-    training = Training(
+    training = ClearTraining(
         party, Pauses(party, timetable, tuner), Measurement(party, timetable, context.evaluation())
     )
     keep(training)
     return training
 
 
-def keep(training: Training) -> None:
+def keep(training: ClearTraining) -> None:
     """Let all that rounds change be part of checkpoints, under the names that these have had since 0.2."""
     party, gates = training.party, training.party.context.gates
     gates.keep(party, "tally", "given", "block", "steps", "curvature", "joint", name="Trainer")

@@ -36,7 +36,7 @@ def lasting(shrink: float, rounds: int) -> int:
 
 
 @dataclass(frozen=True)
-class Room:
+class Headroom:
     """What steps of a plan may add to p."""
 
     plan: Plan[LinearSettings]

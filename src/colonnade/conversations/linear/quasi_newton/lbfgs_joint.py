@@ -36,7 +36,7 @@ from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block
 from colonnade.conversations.linear.quasi_newton.caution import LEAP, Caution, Watch
-from colonnade.conversations.linear.quasi_newton.heavy import hidden_curvature
+from colonnade.conversations.linear.quasi_newton.heavy_columns import hidden_curvature
 from colonnade.conversations.linear.quasi_newton.joint_questions import (
     CurvatureQuestion,
     JointQuestion,
