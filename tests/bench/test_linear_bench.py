@@ -12,7 +12,7 @@ import pytest
 from colonnade.data.table import Table
 from colonnade_bench.calibrate import Calibration, calibrate, fit, words
 from colonnade_bench.common import Bench, kept
-from colonnade_bench.linear import against, cti, lossless, pace, rates, slow_party, sqn_figures
+from colonnade_bench.linear import against, cti, lossless, pace, rates, slow_party, sqn_figures, tuned
 from colonnade_bench.linear import trials as linear
 from colonnade_bench.linear.sweep import every_case, sweep
 from colonnade_bench.linear.trials import Problem, Trace, closed_form, straggler, train
@@ -78,7 +78,12 @@ def test_a_slow_party_and_the_speed_up_are_tables(made_up: Bench, tmp_path: Path
     assert accountings == {"free", "charged"}
 
 
-def test_asysqn_s_own_figures_are_tables_with_quasi_newton_on(made_up: Bench) -> None:
+def test_asysqn_s_own_figures_are_tables_with_quasi_newton_on(
+    made_up: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for grid in ("STEPS", "ADDED", "PAPERS"):
+        monkeypatch.setattr(tuned, grid, getattr(tuned, grid)[:2])
+
     def say(line: str) -> None:
         pass
 
@@ -88,9 +93,12 @@ def test_asysqn_s_own_figures_are_tables_with_quasi_newton_on(made_up: Bench) ->
     sqn_figures.figure_2(made_up, say, **one)
     sqn_figures.figure_3(made_up, COSTS, say, **one)
     sqn_figures.figure_4(made_up, COSTS, say, "made", counts=(1, 2), epochs=2, rows=128)
-    crui, _, against_time, speed_up = made_up.grids
+    crui, against_rounds, grids, against_time, speed_up = made_up.grids
     assert crui.rows[0][1:3] == [256, 16], "as many rows as the set has, and their square root for a batch"
     assert crui.rows[0][6] == pytest.approx(closed_form(8, 0.4), rel=0.2)
+    assert [row[2] for row in against_rounds.rows[::2]] == [f"{row[1]}, chosen" for row in grids.rows]
+    assert [row[3] for row in against_rounds.rows[::2]] == [row[3] for row in grids.rows]
+    assert {row[3] for row in against_rounds.rows[1::2]} == {"automatic"}
     assert against_time.rows[0][-1] > 1.2, "a slow party costs synchronous runs more"
     assert {row[0] for row in speed_up.rows} >= {"asysqn-svrg", "synsqn-svrg, one slow"}
     assert speed_up.rows[1][1] == "of a pass"
@@ -205,7 +213,7 @@ def test_every_run_has_a_twin_with_a_slow_party(
 
 def test_pulled_rounds_are_counted(made_up: Bench) -> None:
     rates.pulled(made_up, lambda line: None, sets=("made",), target=1e-2, aggregations=64)
-    assert [row[1].split()[0] for row in made_up.grids[0].rows] == ["first", "hvp", "paper"]
+    assert [row[1].split()[0] for row in made_up.grids[0].rows] == ["first", "ours:", "the"]
 
 
 def test_pooled_fits_and_the_local_world_are_timed(made_up: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,10 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from colonnade.errors import Diverged, FixedPointOverflow
 from colonnade_bench.common import Bench, Grid, Panel, Say
+from colonnade_bench.linear import tuned
 from colonnade_bench.linear.trials import Trace, problem, train
+from colonnade_bench.linear.tuned import Way
 
 GAPS = (1e-3, 1e-4, 1e-5)
 # rounds to 1e-3 / 1e-4 / 1e-5 of pooled prototypes
@@ -23,7 +24,11 @@ JOINT_ROUNDS = {
     ("a9a", 256, 1e-4): 1200, ("uci-credit", 256, 1e-4): 1200, ("a9a", 256, 1e-5): 1600,
     ("uci-credit", 256, 1e-5): 1600, ("a9a", 1024, 1e-4): 400,
 }  # fmt: skip
-Traces = dict[tuple[str, int, str], Trace]  # by set, batch and kind of pair
+TUNED = ("a9a", "uci-credit")  # sets on which settings are chosen; the others have automatic ones alone
+CHOOSING = 1_000  # batches of every run that settings are chosen by
+FEWER = f"{CHOOSING:,} batches"
+Traces = dict[tuple[str, int, str, str], Trace]  # by set, batch, kind of pair and setting
+Found = tuple[str, Way, tuned.Setting, float]
 
 
 class Claims:
@@ -79,43 +84,57 @@ def quasi_newton(bench: Bench, say: Say, *, sets: Sequence[str], quick: bool) ->
     """Rounds to three gaps in the backward conversation, for every kind of pair and for first order."""
     claims = Claims(bench, "Quasi-Newton on the backward conversation, SVRG gradients", say)
     traces: Traces = {}
+    found: list[Found] = []
     for name, batch in [*((name, 256) for name in sets), *((name, 1024) for name in sets if name == "a9a")]:
         per_epoch = -(-problem(name).rows // batch)
         for pairs in ("first order", "joint", "hvp", "batch", "paper"):
             if (quick or batch == 1024) and pairs in ("hvp", "batch", "paper"):
                 continue
-            most = 1700 if pairs == "joint" else 1700 if quick else 10_000
-            try:
-                traces[name, batch, pairs] = _backward(name, batch, pairs, most // per_epoch + 1)
-            except (Diverged, FixedPointOverflow) as error:
-                say(f"{name}, batch {batch}, {pairs}: {error}")
-                continue
-            say(f"{name}, batch {batch}, {pairs}: rounds {_rounds(traces[name, batch, pairs])}")
+            most = 1700 if pairs == "joint" or quick else 10_000
+            way = _backward(pairs)
+            settings = [tuned.AUTOMATIC]
+            if name in TUNED and not quick:
+                settings.append(_choose(way, name, batch, found, say))
+            for setting in settings:
+                terms = {"batch": batch, "epochs": most // per_epoch + 1, "evaluate_every": 0.125}
+                trace = way.run(problem(name), setting, terms, target=GAPS[-1])
+                traces[name, batch, pairs, tuned.words(setting)] = trace
+                say(f"{name}, batch {batch}, {pairs}, {tuned.words(setting)}: rounds {_rounds(trace)}")
     for (name, batch, gap), limit in JOINT_ROUNDS.items():
         if name in sets:
-            measured = traces[name, batch, "joint"].rounds_to(gap)
+            measured = traces[name, batch, "joint", "automatic"].rounds_to(gap)
             claims.at_most(f"{name}, batch {batch}, joint: rounds to {gap:g}", limit, measured)
     bench.grids.append(_rounds_table(traces))
+    if found:
+        bench.grids.append(tuned.grid_table(found, FEWER))
     for name in sets:
-        lines = {pairs: t.line("rounds") for (n, b, pairs), t in traces.items() if (n, b) == (name, 256)}
+        of = {key[2:]: trace for key, trace in traces.items() if key[:2] == (name, 256)}
+        lines = {", ".join(key): trace.line("rounds") for key, trace in of.items()}
         bench.panels.append(Panel(f"Figure 2: {name}, backward", "rounds", "gap", lines, log=True))
+
+
+def _choose(way: Way, name: str, batch: int, found: list[Found], say: Say) -> tuned.Setting:
+    """Choose settings for a way on another split and fewer rows."""
+    part = tuned.sample(problem(name, seed=tuned.SPLIT))
+    epochs = -(-CHOOSING * batch // part.rows)
+    setting, gap = way.chosen(part, {"batch": batch, "epochs": epochs}, say)
+    found.append((f"{name}, batch {batch}", way, setting, gap))
+    return setting
 
 
 def _rounds_table(traces: Traces) -> Grid:
     """Rounds to every gap, and what a round costs, a row for each run."""
     rows = [
         [
-            name,
-            batch,
-            pairs,
+            *key,
             *(trace.rounds_to(gap) for gap in GAPS),
             _largest_rise(trace),
             _bytes_a_round(trace),
-            trace.gaps[-1],
+            _end(trace),
         ]
-        for (name, batch, pairs), trace in traces.items()
+        for key, trace in traces.items()
     ]
-    columns = ["set", "batch", "pairs", *(f"rounds to {gap:g}" for gap in GAPS)]
+    columns = ["set", "batch", "pairs", "setting", *(f"rounds to {gap:g}" for gap in GAPS)]
     columns += ["largest rise", "bytes a round", "final gap"]
     note = (
         "Measured eight times an epoch, so rounds are upper bounds. They count every secure sum of training: "
@@ -123,57 +142,68 @@ def _rounds_table(traces: Traces) -> Grid:
         "and 7 after 1, 3, 7 ... epochs that find the steepest directions; its inner products and pairs "
         "ride with the scores. The largest rise of the gap from one measurement to the next includes the "
         f"noise between snapshots. Pooled prototypes, a9a, batch 256: {FIRST_ORDER} first order, "
-        "597 / 1066 / 1381 joint. What is not in the table ended worse than it began: `paper` takes "
-        "gradients of two different batches, which is noise."
+        "597 / 1066 / 1381 joint. Above the start: the loss ended above that without training."
     )
     return Grid("Rounds to a sub-optimality, backward conversation", columns, rows, note)
 
 
-def _backward(name: str, batch: int, pairs: str, epochs: int) -> Trace:
-    """One run of SVRG in the backward conversation."""
-    terms: dict[str, Any] = {"batch": batch, "ahead": 1, "epochs": epochs, "evaluate_every": 0.125}
-    sections: dict[str, Any] = {}
-    if pairs != "first order":
-        terms["direction"] = "lbfgs"
-        sections["direction"] = {"pairs": pairs}
-    return train(problem(name), "vfb2-svrg", target=GAPS[-1], train=terms, **sections)
+def _backward(pairs: str) -> Way:
+    """SVRG in the backward conversation, with one kind of pair and what is tried for it."""
+    terms: dict[str, Any] = {"ahead": 1}
+    if pairs == "first order":
+        return Way(pairs, "vfb2-svrg", tuned.STEPS, terms)
+    grid = {"joint": tuned.JOINT, "paper": tuned.PAPERS}.get(pairs, tuned.ADDED)
+    return Way(pairs, "vfb2-svrg", grid, {**terms, "direction": "lbfgs"}, pairs=pairs)
+
+
+PULLED = (
+    Way("first order (AFSVRG-VP)", "afsvrg-vp", tuned.STEPS),
+    Way("ours: hvp", "asysqn-svrg", tuned.ADDED, pairs="hvp"),
+    Way("the paper's pairs", "asysqn-svrg", tuned.PAPERS, pairs="paper"),
+)
 
 
 def pulled(bench: Bench, say: Say, *, sets: Sequence[str], target: float, aggregations: int) -> None:
     """Aggregations to three gaps in the paper's own scheme: all parties hold the label and pull."""
     rows: list[list[Any]] = []
+    found: list[Found] = []
     for name in sets:
         per_epoch = -(-problem(name).rows // 256) * 8
         lines = {}
-        for label, algorithm, direction in (
-            ("first order (AFSVRG-VP)", "afsvrg-vp", {}),
-            ("hvp (AsySQN-SVRG)", "asysqn-svrg", {"pairs": "hvp"}),
-            ("paper (AsySQN-SVRG as published)", "asysqn-svrg", {"pairs": "paper"}),
-        ):
-            epochs = max(4, aggregations // per_epoch)
-            terms = {"batch": 256, "epochs": epochs}
-            try:
-                trace = train(problem(name), algorithm, target=target, train=terms, direction=direction)
-            except (Diverged, FixedPointOverflow) as error:
-                rows.append([name, label, *(None for _ in GAPS), None, None])
-                say(f"pull, {name}, {label}: {error}")
-                continue
-            reached = [trace.rounds_to(gap) for gap in GAPS]
-            rows.append([name, label, *reached, _bytes_a_round(trace), trace.best])
-            lines[label] = trace.line("rounds")
-            say(f"pull, {name}, {label}: aggregations {reached}, best gap {trace.best:.1e}")
+        for way in PULLED:
+            settings = [tuned.AUTOMATIC]
+            if name in TUNED and target < GAPS[0]:
+                settings.append(_choose(way, name, 256, found, say))
+            for setting in settings:
+                terms = {"batch": 256, "epochs": max(4, aggregations // per_epoch)}
+                trace = way.run(problem(name), setting, terms, target=target)
+                reached = [trace.rounds_to(gap) for gap in GAPS]
+                label = f"{way.label}, {tuned.words(setting)}"
+                each = _bytes_a_round(trace)
+                rows.append([name, way.label, tuned.words(setting), *reached, each, _end(trace)])
+                lines[label] = trace.line("rounds")
+                say(f"pull, {name}, {label}: aggregations {reached}, final gap {_end(trace)}")
         bench.panels.append(Panel(f"Figure 2: {name}, pull", "aggregations", "gap", lines, log=True))
-    columns = ["set", "direction", *(f"aggregations to {gap:g}" for gap in GAPS), "bytes each", "best gap"]
+    columns = ["set", "direction", "setting", *(f"aggregations to {gap:g}" for gap in GAPS), "bytes each"]
+    columns.append("final gap")
     note = (
-        "Batch 256, 8 parties, every aggregation updates one block, automatic steps. hvp and paper send "
-        "nothing for their curvature; a row of dashes ended worse than it began. Pooled prototypes, a9a: "
-        "4161 / 21945 / 34113 first order, "
-        "3153 / 7185 / 18921 hvp."
+        "Batch 256, 8 parties, every aggregation updates one block. hvp and the paper's pairs send nothing "
+        "for their curvature. Above the start: the loss ended above that without training. Pooled "
+        "prototypes, a9a: 4161 / 21945 / 34113 first order, 3153 / 7185 / 18921 hvp."
     )
     bench.grids.append(Grid("Aggregations to a sub-optimality, pull conversation", columns, rows, note))
+    if found:
+        bench.grids.append(tuned.grid_table(found, FEWER))
+
+
+def _end(trace: Trace) -> str:
+    """Return the gap at the end in words; a run that ended badly has none."""
+    return f"{trace.gaps[-1]:.2e}" if trace.bad is None else "above the start"
 
 
 def _bytes_a_round(trace: Trace) -> int:
+    if not trace.moments:
+        return 0
     last = trace.moments[-1]
     return round(last.bytes / max(1, last.rounds))
 

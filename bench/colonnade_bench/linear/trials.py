@@ -19,6 +19,7 @@ from colonnade.arrays import Floats, Matrix
 from colonnade.baselines.pooled import fit_pooled, pool
 from colonnade.conversations.pooling import free_columns
 from colonnade.data.table import Table
+from colonnade.errors import Diverged, FixedPointOverflow
 from colonnade.job import Data, job_from
 from colonnade.losses import LOSSES
 from colonnade.metrics import metrics_of
@@ -115,6 +116,7 @@ class Trace:
     gaps: Sequence[float]
     metrics: Mapping[str, float]
     shares: Mapping[str, Share]
+    bad: str | None = None  # why there is no model: the loss ended above that without training, or overflowed
 
     def times(self) -> list[float]:
         """Seconds at every moment: simulated ones, where the world is simulated."""
@@ -221,10 +223,15 @@ def train(
     seed: int = 0,
     world: str = "simulated",
     target: float | None = None,
+    keep_bad: bool = False,
     train: Mapping[str, Any] | None = None,
     **sections: Any,
 ) -> Trace:
-    """Run an algorithm on a problem; it stops at the target if there is one."""
+    """Run an algorithm on a problem; it stops at the target if there is one.
+
+    A run that ends worse than it began raises Diverged or FixedPointOverflow or, with `keep_bad`, returns
+    what was measured until then, marked.
+    """
     tables = problem.tables(active)
     job = job_from(
         {
@@ -239,7 +246,14 @@ def train(
     )
     plan, data = plan_for(job, tables)
     optimum = problem.optimum(plan.objective.regularizer).loss
-    shares = launch(Launch(plan, data, target_loss=None if target is None else optimum + target))
+    seen: list[Moment] = []
+    goal = None if target is None else optimum + target
+    try:
+        shares = launch(Launch(plan, data, target_loss=goal, progress=seen.append))
+    except (Diverged, FixedPointOverflow) as error:
+        if not keep_bad:
+            raise
+        return Trace(seen, [moment.loss - optimum for moment in seen], {}, {}, bad=str(error))
     evaluator = shares[plan.evaluator]
     gaps = [moment.loss - optimum for moment in evaluator.history]
     return Trace(evaluator.history, gaps, evaluator.metrics, shares)

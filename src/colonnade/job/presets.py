@@ -154,7 +154,7 @@ _TABLE = (
         estimator="saga",
         defaults=MORE_PASSES,
     ),
-    # what AsySQN takes for curvature is noise: with it runs end worse than they begin
+    # AsySQN's own pairs are noisy: they need a delta and a gamma that are picked for the data
     Preset(
         name="asysqn-sgd",
         summary=(
