@@ -184,24 +184,27 @@ def test_a_peer_that_brings_too_many_ids_is_refused_before_any_is_compared(
     assert not [each for each in written if isinstance(each, Comparison)]
 
 
-def test_ids_that_a_peer_asks_scores_for_are_counted(tmp_path: Path) -> None:
+def test_ids_that_a_peer_asks_scores_for_are_counted_once(tmp_path: Path) -> None:
     consortium = limited(tmp_path, "scored_ids_a_day = 100")
     applicants = ids_of(tmp_path / "bank" / "applicants.csv", "id")
 
     async def program(daemons: dict[str, Daemon]) -> str:
         await daemons["bank"].train(job())
-        for daemon in daemons.values():
-            await settled(daemon)
-        request = commands.PredictRequest("repaid", [applicants], "applicants")
-        await control._predict(daemons["bank"], request, lambda event: None)
-        for daemon in daemons.values():
-            await settled(daemon)
-        with pytest.raises(ColonnadeError) as told:
+
+        async def predict(ids: list[list[str]]) -> None:
+            for daemon in daemons.values():
+                await settled(daemon)
+            request = commands.PredictRequest("repaid", ids, "applicants")
             await control._predict(daemons["bank"], request, lambda event: None)
+
+        for _ in range(3):  # the same ids again tell nothing new
+            await predict([applicants])
+        with pytest.raises(ColonnadeError) as told:
+            await predict([applicants[:50]])
         return str(told.value)
 
     told = together(consortium, program)
-    assert "bank asks about 60 ids after 60 within a day, limits.scored_ids_a_day = 100" in told
+    assert "bank asks about 50 ids after 60 within a day, limits.scored_ids_a_day = 100" in told
 
 
 def test_scores_without_a_party_need_its_consent(tmp_path: Path) -> None:

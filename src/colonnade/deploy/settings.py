@@ -137,7 +137,10 @@ class Limits(Section, frozen=True):
     ids_ratio: float = 100.0  # and for every id of this party's own
     comparisons_a_day: int = 200  # of one entry's ids with those of one peer
     id_sets_a_day: int = 4  # different sets of ids of one peer among these, where changed ids are accepted
-    scored_ids_a_day: int = 100_000  # that one peer may ask about, found or not
+    scored_ids_a_day: int | None = None  # that one peer may ask about for the first time, found or not
+    missed_ids_a_day: int | None = (
+        None  # of these, not found; None: a hundredth of the own ids, at least 1000
+    )
     refreshes_an_hour: int = 60  # of the service's session
 
 
@@ -278,7 +281,8 @@ def _check(settings: Settings, where: str) -> None:
         if not 1 <= rule.approval_s <= LONGEST_APPROVAL_S:
             raise JobError(f"{where}: policy: approval_s is 1 s to {LONGEST_APPROVAL_S} s (a week)")
     for name in Limits.__struct_fields__:
-        if not getattr(settings.limits, name) > 0:
+        limit = getattr(settings.limits, name)
+        if limit is not None and not limit > 0:
             raise JobError(f"{where}: limits.{name}: {getattr(settings.limits, name)} is not above 0")
     unknown = set(settings.policy.peers) - set(settings.peers)
     if unknown:

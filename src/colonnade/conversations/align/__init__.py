@@ -30,7 +30,7 @@ from functools import partial
 from colonnade.arrays import Digests, Rows
 from colonnade.conversations.align.compute_pool import ComputePool
 from colonnade.conversations.align.follower import follow
-from colonnade.conversations.align.layout import capacity, lots_for
+from colonnade.conversations.align.layout import capacity, lots_for, tables_for
 from colonnade.conversations.align.leader import lead
 from colonnade.conversations.align.order import ordered, twice
 from colonnade.conversations.align.side import AlignSide, Method, Progress
@@ -46,7 +46,7 @@ PARTIES = 8  # the most that can align
 FEW = 8192  # ids of the leader below which the curve is quick enough, and transfers would not bind it
 
 
-__all__ = ["FEW", "AlignTerms", "Alignment", "Method", "align", "most_tested"]
+__all__ = ["FEW", "AlignTerms", "Alignment", "Method", "align", "leader_of", "most_tested", "most_written"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ async def align(
     _check_rosters(net.me, rosters, terms)
     _check_sizes(sizes, minimum)
     await terms.admit(rosters)
-    leader = min(net.parties, key=lambda party: (sizes[party], party))
+    leader = leader_of(sizes)
     method: Method = "curve" if sizes[leader] < FEW else terms.method
     points = len(ids) + sizes[leader]
     async with ComputePool(points if method == "curve" else points // IDS_A_POINT) as pool:
@@ -110,12 +110,27 @@ async def align(
     return Alignment(rows, digest.hex(), sizes)
 
 
+def leader_of(sizes: Mapping[str, int]) -> str:
+    """Return the party that leads: the one that brings the fewest ids."""
+    return min(sizes, key=lambda party: (sizes[party], party))
+
+
 def most_tested(size: int, method: str) -> int:
     """Return at how many ids, at most, a leader that announces this number of ids can learn F."""
     if method == "curve" or size < FEW:
         return size
     lots = lots_for(size)
     return lots * size_for(capacity(size, lots))
+
+
+def most_written(size: int, leader: int, method: str) -> int:
+    """Return how many ids, at most, a follower that announces this number can write into its tables.
+
+    An honest one peels its tables, which takes 1.23 places an id; who solves equations needs one. The leader
+    brings `leader` ids.
+    """
+    tables = tables_for(size, 1 if method == "curve" or leader < FEW else lots_for(leader))
+    return tables * size_for(capacity(size, tables))
 
 
 async def _check_own(net: Network, ids: Digests) -> None:

@@ -19,9 +19,11 @@ import msgspec
 from colonnade.deploy.books.daily_comparisons import DailyComparisons, Kind, Purpose
 from colonnade.deploy.books.hash_chain import ChainEnd, append, read_chain
 from colonnade.deploy.books.score_drift import ScoreMonitor
+from colonnade.errors import ChangedIds
 from colonnade.shares import now
 
 DAY_S = 86_400.0
+SETS = 1000  # of ids of one peer that are known again
 KEPT = 20
 SHOWN = 200  # decisions that are kept in memory
 
@@ -67,6 +69,26 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, tag="comparison"):
     peer_ids: int
     commitment: str
     read: str = ""
+    tested: int = 0  # ids that the peer could have compared if it cheated, where these are more
+    known: bool = False  # whether the peer had come with this set before, and was asked for scores again
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="outcome"):
+    """What a comparison for scores told: how many of the peer's ids were common.
+
+    `sets` stands for all parties' sets of ids, and `common` for the ids that they have in common, without
+    showing any. `when` is that of the comparison.
+    """
+
+    when: str
+    run: str
+    entry: str
+    peer: str
+    rows: int
+    sets: str
+    common: str
+    known: bool = False
+    commitment: str = ""
 
 
 class Interruption(msgspec.Struct, frozen=True, kw_only=True, tag="interruption"):
@@ -78,7 +100,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True, tag="interruption"
     reason: str
 
 
-Written = Decision | Comparison | Interruption
+Written = Decision | Comparison | Outcome | Interruption
 """What a journal keeps for good."""
 
 
@@ -109,6 +131,9 @@ class Journal:
     compared: DailyComparisons = field(default_factory=DailyComparisons)
     trained: dict[tuple[str, str], Comparison] = field(default_factory=dict)  # last by peer and entry
     read: dict[str, Comparison] = field(default_factory=dict)  # last by entry
+    # sets of ids that peers came with, by peer and entry, and what all parties' sets had in common
+    known: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
+    common: dict[tuple[str, str], str] = field(default_factory=dict)
     on_disk: ChainEnd = field(default_factory=ChainEnd)
 
     def __post_init__(self) -> None:
@@ -117,6 +142,8 @@ class Journal:
         for each in written:
             if isinstance(each, Comparison):
                 self._remember(each)
+            elif isinstance(each, Outcome):
+                self._remember_found(each)
 
     @property
     def last(self) -> str:
@@ -152,10 +179,39 @@ class Journal:
             self.read[comparison.entry] = comparison
         if comparison.purpose == "train":
             self.trained[comparison.peer, comparison.entry] = comparison
+        if comparison.known:
+            return  # it tells nothing that was not told before
         kind = Kind(
             comparison.when, comparison.peer, comparison.entry, comparison.purpose, comparison.commitment
         )
-        self.compared.count(kind, comparison.peer_ids, now(-DAY_S))
+        self.compared.count(kind, max(comparison.peer_ids, comparison.tested), now(-DAY_S))
+        if comparison.commitment:
+            sets = self.known.setdefault((comparison.peer, comparison.entry), {})
+            sets[comparison.commitment] = None
+            if len(sets) > SETS:
+                del sets[next(iter(sets))]
+
+    def found(self, outcome: Outcome) -> None:
+        """Write down what a comparison for scores told; ChangedIds if sets that are said to be the same have
+        other ids in common than the time before."""
+        before = self.common.get((outcome.entry, outcome.sets), outcome.common)
+        self._write(outcome)
+        self._remember_found(outcome)
+        if before != outcome.common:
+            raise ChangedIds(
+                f"{outcome.peer} says that its ids are those of an earlier run, but other rows are common "
+                "now; its ids count as new ones from now on"
+            )
+
+    def _remember_found(self, outcome: Outcome) -> None:
+        """Give back what was counted for ids that are common, and forget a set that was not what it was said
+        to be."""
+        kind = Kind(outcome.when, outcome.peer, outcome.entry, "score", outcome.commitment)
+        if self.common.setdefault((outcome.entry, outcome.sets), outcome.common) != outcome.common:
+            self.known.get((outcome.peer, outcome.entry), {}).pop(outcome.commitment, None)
+            del self.common[outcome.entry, outcome.sets]
+        elif not outcome.known:
+            self.compared.found(kind, outcome.rows, now(-DAY_S))
 
     def interrupt(self, interruption: Interruption) -> None:
         """Write down that a training was cut off or goes on; when this returns it is on disk."""

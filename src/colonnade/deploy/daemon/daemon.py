@@ -81,6 +81,9 @@ class Daemon:
         self.peers = Peers(self.mux, self.version, handlers, self._left)
         self.journal = Journal(settings.state / "journal.jsonl")
         self.serving = Serving(settings.state)
+        self.no_scores: str | None = (
+            None  # why the service answers nothing now; "": it does; None: there is none
+        )
         self.shares_held = SharesHeld(settings, self.peers.send)
         self.invite: Callable[[str], str] = _no_page
         self.books = Runs(settings, credentials, self.peers, self.journal, Ledger(settings.state), self.apart)

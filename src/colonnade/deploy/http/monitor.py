@@ -1,4 +1,4 @@
-"""Health and metrics for the party's own operators: two pages on loopback, in Prometheus' text format.
+"""Health and metrics for the party's own operators: three pages on loopback, in Prometheus' text format.
 
 Nothing here tells about data: there are only counts of peers, runs, bytes and refusals.
 """
@@ -54,12 +54,22 @@ def page(daemon: Daemon, path: str) -> tuple[str, str]:
     """Return the HTTP status and the text of the page at this path."""
     match path:
         case "/health":
-            away = [peer for peer, line in daemon.mux.lines.items() if not line.up]
-            return "200 OK", "ok\n" if not away else f"ok, away: {', '.join(away)}\n"
+            return "200 OK", f"{', '.join(['ok', *ailments(daemon)])}\n"
+        case "/ready":  # for what sends requests to the service: a party that lives need not answer them
+            status = "503 Service Unavailable" if daemon.no_scores else "200 OK"
+            return status, f"{', '.join(ailments(daemon)) or 'ready'}\n"
         case "/metrics":
             return "200 OK", "\n".join(metrics(daemon)) + "\n"
         case _:
-            return "404 Not Found", "there is /health and /metrics\n"
+            return "404 Not Found", "there is /health, /ready and /metrics\n"
+
+
+def ailments(daemon: Daemon) -> Iterator[str]:
+    """Yield what is not as it should be: peers that are away, and why no scores are answered."""
+    if away := [peer for peer, line in daemon.mux.lines.items() if not line.up]:
+        yield f"away: {' '.join(away)}"
+    if daemon.no_scores:
+        yield f"no scores: {daemon.no_scores}"
 
 
 def metrics(daemon: Daemon) -> Iterator[str]:
@@ -73,6 +83,9 @@ def metrics(daemon: Daemon) -> Iterator[str]:
     yield about("peer_up", "gauge", "Whether the line to a peer stands.")
     for peer, line in daemon.mux.lines.items():
         yield f'colonnade_peer_up{{peer="{peer}"}} {int(line.up)}'
+    if daemon.no_scores is not None:
+        yield about("service_ready", "gauge", "Whether the prediction service answers.")
+        yield f"colonnade_service_ready {int(not daemon.no_scores)}"
     yield about("runs_active", "gauge", "Runs now.")
     yield f"colonnade_runs_active {len(daemon.runs)}"
     yield about("proposals_waiting", "gauge", "Proposals that wait for the operator.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +29,7 @@ from colonnade.test_scores import TestScores
 
 log = logging.getLogger("colonnade.service")
 
-RETRY_S = 1.0
+RETRY_S, LONGEST_S = 1.0, 300.0  # until a session is tried again: at first, and after many failures
 ANSWER_S = 30.0
 
 Waiting = tuple[list[int], asyncio.Future[list[ScoredRow]]]
@@ -66,6 +67,7 @@ class OpenSession:
     def open(self) -> None:
         """Begin to keep a session; a model that is promoted takes over at once."""
         self._daemon.serving.listeners.append(self.refresh)
+        self._daemon.no_scores = self.reason
         self._keeper = asyncio.ensure_future(self._keep())
 
     async def close(self) -> None:
@@ -103,7 +105,7 @@ class OpenSession:
 
     async def _keep(self) -> None:
         """Open one session after the other, for ever."""
-        said = ""  # the last error
+        said, pause = "", RETRY_S  # the last error, and how long to wait after the next
         while True:
             try:
                 model = operators.pin(self._daemon, self._serve.model).model
@@ -112,18 +114,37 @@ class OpenSession:
                 share = self._share = await asyncio.to_thread(stored_shares.load, models, model)
                 await self._monitor(model)
                 await self._daemon.score(share, None, self._use, data=self._serve.data, service=True)
+                pause = RETRY_S
             except ColonnadeError as error:
+                pause = RETRY_S if self.ready else min(2 * pause, LONGEST_S)
                 if self.ready or str(error) != said:  # it is tried again and again, and one line says it
                     log.warning("no session: %s", said := str(error))
-                self.reason = for_clients(error)
-                await asyncio.sleep(RETRY_S)
+                self._fail(for_clients(error))
+                await self._rest(pause)
             except Exception:  # the service says what it is and tries again
-                self.reason = "the session failed; the operator of this party sees why"
+                self._fail("the session failed; the operator of this party sees why")
                 log.exception("no session")
                 await asyncio.sleep(RETRY_S)
             finally:
                 self._ready = None
                 self._fail_waiting()
+
+    def _fail(self, reason: str) -> None:
+        """Say why nothing is answered now, to clients and on the page of the party's health."""
+        self.reason = self._daemon.no_scores = reason
+
+    async def _rest(self, pause: float) -> None:
+        """Wait before the next session, less long where a peer comes back or an operator asks for one."""
+        up = self._lines_up()
+        for _ in range(int(pause / RETRY_S)):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RETRY_S):
+                    await self._over.wait()
+            if self._over.is_set() or self._lines_up() > up:
+                return
+
+    def _lines_up(self) -> int:
+        return sum(line.up for line in self._daemon.mux.lines.values())
 
     async def _monitor(self, model: str) -> None:
         """Begin to compare the scores of a model with those of its test rows, where they were kept here."""
@@ -139,7 +160,7 @@ class OpenSession:
         places = {row.tobytes(): place for place, row in enumerate(ready.ids)}
         away = sorted(set(self.share.manifest.terms.parties) - set(ready.session.net.parties))
         self.scorable = ScorableRows(places, away)
-        self._ready = ready
+        self._ready, self._daemon.no_scores = ready, ""
         without = f"; without {', '.join(away)}" if away else ""
         log.info("ready: %d ids are known to all%s", len(ready.ids), without)
         # nobody asks the asker, so this wait ends only when the session fails

@@ -187,6 +187,9 @@ class TrainingWorker:
         """Return what this party announces of its set of ids."""
         return announced(self.settings, ids)
 
+    def found(self, ids: Digests, common: Digests) -> None:
+        """Do nothing: what a training finds is counted by sets of ids, before they are compared."""
+
     async def admit(self, asked: ComparisonRequest, own_ids: int, rosters: Mapping[str, Roster]) -> None:
         """Ask the daemon whether these ids may be compared."""
         self._verdict = asyncio.get_running_loop().create_future()

@@ -41,5 +41,6 @@ async def common_rows(
         ),
         progress=lambda done, total: session.tell(Event("aligning", done, total)),
     )
+    session.guard.found(ids, ids[found.rows])
     await session.align.finish()
     return found

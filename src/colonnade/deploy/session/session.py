@@ -62,6 +62,10 @@ class Guard(Protocol):
         """Write down that ids are compared now; raise if that would tell too much."""
         ...
 
+    def found(self, ids: Digests, common: Digests) -> None:
+        """Write down which of the own ids were common, where a peer asks for scores."""
+        ...
+
 
 class Playing(Protocol):
     """What a daemon knows of this party's part in one run, wherever its program runs."""

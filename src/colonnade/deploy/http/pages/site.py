@@ -26,7 +26,7 @@ log = logging.getLogger("colonnade.page")
 
 FORM_LIMIT = 16384
 OPEN = ("/login", "/page.css", "/page.js")
-SCRAPED = ("/health", "/metrics")
+SCRAPED = ("/health", "/ready", "/metrics")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -61,7 +61,7 @@ class Site:
         app.router.add_post("/proposals/{run}/{verdict:approve|refuse}", self._decide)
         app.router.add_post("/models/{verb:promote|rollback}", self._change_model)
         app.router.add_get("/{name:page.css|page.js}", _static)
-        app.router.add_get("/{name:health|metrics}", self._scraped)
+        app.router.add_get("/{name:health|ready|metrics}", self._scraped)
         self._runner = web.AppRunner(app, access_log=None)
         self._server = await listen(self._runner, "monitor", self._where)
         self._daemon.invite = self.link
