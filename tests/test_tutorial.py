@@ -29,8 +29,8 @@ def test_every_command_does_what_the_page_says(tmp_path: Path) -> None:
         else:
             for line in shown.splitlines():
                 assert form(line) in printed, line
-    assert commands >= 7
+    assert commands >= 5
     named = ["report.html", "result.json", "models", "test_scores.csv", "job.toml"]
     assert all(f"`{name}" in PAGE for name in named)
-    for path in ["bank.csv", "shop.csv", "both.html", "scores.csv", *(f"runs/job/{name}" for name in named)]:
+    for path in ["bank.csv", "shop.csv", "scores.csv", *(f"runs/job/{name}" for name in named)]:
         assert (tmp_path / path).exists(), path

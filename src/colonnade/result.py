@@ -87,6 +87,22 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
     digests: dict[str, str] = {}  # by party, a hash of what its training rows were read from
 
 
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """One yardstick of a run, on its test rows: what knowing this much reaches.
+
+    `name` is "base rate" (the training labels alone), "alone" (the label holder's own columns), "together"
+    (the run) or "pooled" (all columns in one place). Intervals are of 95%; `gains` are over "alone", with
+    theirs.
+    """
+
+    name: str
+    parties: list[str] = []  # whose columns
+    model: str = ""  # where it is another than the run's
+    metrics: dict[str, float]
+    intervals: dict[str, tuple[float, float]] = {}
+    gains: dict[str, tuple[float, float, float]] = {}
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """A run: what was trained by whom, how good it is beside pooled training, and what it cost."""
 
@@ -107,6 +123,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     data: Described = Described()
     converged: bool | None = None  # whether the loss had stopped falling; None: nobody asked
     chosen: dict[str, float] = {}  # settings that the data decided: sigma and l2 of a kernel machine
+    compared: list[Compared] = []  # what the label holder knew without the others, and all that
     compiled: bool | None = None  # whether compiled code did what NumPy does otherwise; None: not noted
 
     def write(self, path: Path) -> None:

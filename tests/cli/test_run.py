@@ -53,7 +53,16 @@ def names(folder: str) -> set[str]:
 def test_a_run_prints_a_summary_and_writes_the_result() -> None:
     done = run()
     assert done.exit_code == 0, done.stderr
-    for word in ("federated", "pooled", "test accuracy", "staleness", "bytes sent", "masked sum"):
+    for word in (
+        "together",
+        "alone",
+        "base rate",
+        "pooled",
+        "test accuracy",
+        "age of weights",
+        "bytes sent",
+        "masked sum",
+    ):
         assert word in done.stdout
     assert "note" in done.stdout
     assert "gives away the label" in done.stdout

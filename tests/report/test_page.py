@@ -118,7 +118,7 @@ def test_what_an_officer_signs_is_there(whole: ReportFacts) -> None:
     for words in (
         "ROC curve", "Precision and recall", "Kolmogorov-Smirnov", "Gain", "Calibration", "Lift by tenths",
         "Confusion at two thresholds", "Loss against time", "Bytes sent", "Timeline",
-        "What each party learnt", "Attacks that were tried",
+        "Who can read what", "Signed knowing that", "above the pooled optimum", "Attacks that were tried",
         "The job", "Signatures", "base rate", "31.00%", "did not converge",
     ):  # fmt: skip
         assert words in text, words
@@ -162,10 +162,21 @@ def test_odd_scores_still_make_a_page(run: tuple[Result, Timeline], scores: Test
 def test_who_learns_what(run: tuple[Result, Timeline]) -> None:
     found = learnt(run[0])
     assert run[0].privacy.leaks == ["scores", "labels"]
-    assert found["party-0"] == ["the others' joint score of every training row"]
-    assert found["party-1"] == ["the label of every training row, which it can work out"]
+    assert found["party-0"] == ["sees the others' joint score of every training row"]
+    assert found["party-1"] == ["can work out the label of every training row"]
+    text = page(run[0])
+    assert "<b>party-1</b> can work out the label of every training row." in text
+    assert text.index("Who can read what") < text.index("training loss")  # privacy first
+    assert "Signed knowing that" in text
     two, _ = recorded("asysqn-sgd", parties=2)
     assert two.privacy.leaks == ["scores", "two-parties"]
+
+
+def test_bars_of_weights_have_a_direction(run: tuple[Result, Timeline]) -> None:
+    part = Part("a", "linear", ("up", "down"), np.array([1.0, -0.5]), 2)
+    text = page(ReportFacts(run[0], parts=(part,)))
+    assert '<span class="signed"><span style="left:50.0%;width:50.0%"></span></span>' in text
+    assert '<span class="signed"><span class="down" style="left:25.0%;width:25.0%"></span></span>' in text
 
 
 def test_a_folder_is_read_whole(run: tuple[Result, Timeline], tmp_path: Path) -> None:

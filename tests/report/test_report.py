@@ -48,7 +48,12 @@ def heights(figure: str) -> list[list[float]]:
 def test_a_figure_is_a_whole_file_with_labelled_axes(result: Result, tmp_path: Path) -> None:
     svg = save(loss_figure(result), tmp_path / "loss.svg")
     words = {each.text for each in parts(svg.read_text(encoding="utf-8"), "text")}
-    labels = {"simulated time [ms]", "rounds", "sent by all parties [kB]", "training loss above the optimum"}
+    labels = {
+        "simulated time [ms]",
+        "rounds",
+        "sent by all parties [kB]",
+        "training loss above the pooled optimum",
+    }
     assert {*labels, headline(result)} <= words
     assert [path.name for path in tmp_path.iterdir()] == ["loss.svg"]
     assert "var(" not in svg.read_text(encoding="utf-8")  # colours that any viewer knows
@@ -135,6 +140,6 @@ def test_words(result: Result) -> None:
     assert [name for name, _, _ in metric_rows(result)][:3] == [
         "training loss",
         "with its penalty",
-        "above the optimum",
+        "above the pooled optimum",
     ]
     assert [name for name, _ in cost_rows(result)][:3] == ["training", "simulated time", "real time"]

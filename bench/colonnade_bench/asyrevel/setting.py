@@ -11,6 +11,8 @@ from colonnade.conversations.cascade.pooled import by_gradient, by_values, stack
 from colonnade.conversations.pooling import AllColumns
 from colonnade.data.datasets.catalogue import DATASETS
 from colonnade.job import Data, Job, job_from
+from colonnade.losses import LOSSES
+from colonnade.metrics import metrics_of
 from colonnade.result import Result
 from colonnade.run.federate import Tables, plan_for
 from colonnade_bench.party_tables import first_rows, held_out, read_tables
@@ -53,5 +55,7 @@ def non_federated(job: Job, tables: Tables, steps: dict[str, float], *, by: str)
         by_gradient(stack)
     else:
         by_values(stack, step=float(np.mean(list(steps.values()))))
-    found = stack.metrics([test[party].X for party in sorted(test)], test[server].y)
-    return 100 * found["test_accuracy"]
+    z, y = stack.scores([test[party].X for party in sorted(test)]), test[server].y
+    if y is None:
+        raise RuntimeError(f"{server} holds no label")
+    return 100 * metrics_of(LOSSES[plan.objective.loss], z, y)["test_accuracy"]

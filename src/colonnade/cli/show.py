@@ -43,10 +43,12 @@ def show_result(out: Console, result: Result) -> None:
     show_data(out, result.data)
     out.print(Text(summary.headline(result), style="bold"))
     out.print()
-    out.print(table(*summary.metric_table(result), right=(1, 2)))
+    head, rows = summary.metric_table(result)
+    out.print(table(head, rows, right=range(1, len(head))))
     out.print()
     pairs = Table.grid(padding=(0, 2, 0, 0))
-    for name, value in [*summary.cost_rows(result), *summary.privacy_rows(result)]:
+    gain = [("partners add", line)] if (line := summary.gain_line(result)) else []
+    for name, value in [*gain, *summary.cost_rows(result), *summary.privacy_rows(result)]:
         pairs.add_row(Text(name, style="dim"), Text(value))
     for note in result.privacy.notes:
         pairs.add_row(Text("note", style="bold yellow"), Text(note))

@@ -42,6 +42,7 @@ Trait = Literal[
     "blind-by-itself",  # and is where the job does not say otherwise
     "takes-gaps",  # columns need no scale, a gap may stay a gap, and categories are numbered
     "few-rounds",  # a training is so short that some more may be spent on a choice
+    "quick-alone",  # a party trains the same on its own columns at once, to compare with
     "no-share",  # nobody ends up with a share that could score new rows
 ]
 

@@ -24,6 +24,7 @@ class Pooled:
 
     optimum: float
     metrics: dict[str, float]
+    test_scores: Numbers | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +53,11 @@ class AllColumns:
         """Return the loss of a fit, with its penalty (`objective`) and without, and its metrics on the test
         rows if there are any; `scores` scores new rows."""
         metrics = {"train_loss": objective - penalty, "objective": objective}
-        if self.test is not None:
-            X, y = self._pooled(self.test)
-            metrics |= metrics_of(loss, scores(X), y)
-        return Pooled(objective, metrics)
+        if self.test is None:
+            return Pooled(objective, metrics)
+        X, y = self._pooled(self.test)
+        z = scores(X)
+        return Pooled(objective, metrics | metrics_of(loss, z, y), z)
 
     def _pooled(self, tables: dict[str, Table]) -> tuple[Matrix, Floats]:
         y = tables[self.label_holder].labels

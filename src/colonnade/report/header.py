@@ -5,6 +5,7 @@ from __future__ import annotations
 from colonnade.report import summary
 from colonnade.report.facts import ReportFacts
 from colonnade.report.html import Html, beside, bullets, joined, notes, section, table, tag
+from colonnade.report.privacy import learnt, privacy_card
 from colonnade.result import Result
 
 UNFINISHED = (
@@ -28,8 +29,9 @@ def opening(facts: ReportFacts) -> Html:
     return joined(
         tag("p", f"Model report{made}{at}", class_="eyebrow"),
         tag("h1", summary.headline(result)),
-        _key_figures(result),
         *unfinished,
+        privacy_card(result),
+        _key_figures(result),
     )
 
 
@@ -37,8 +39,7 @@ def _key_figures(result: Result) -> Html:
     names = [key for key in KEY if key in result.metrics][:3]
     boxes = []
     for key in names:
-        pooled = result.pooled.get(key)
-        beside = [] if pooled is None else [tag("small", f"pooled: {summary.metric(key, pooled)}")]
+        beside = [tag("small", line) for line in _beside(result, key)]
         value = tag("dd", summary.metric(key, result.metrics[key]), *beside)
         boxes.append(tag("div", tag("dt", summary.NAMES.get(key, key)), value))
     rows, data = result.data.rows, result.data
@@ -59,6 +60,21 @@ def _key_figures(result: Result) -> Html:
         )
     )
     return tag("dl", *boxes, class_="key-figures")
+
+
+def _beside(result: Result, key: str) -> list[str]:
+    """Return a metric's interval and yardsticks, a line each."""
+    known = {each.name: each for each in result.compared}
+    lines = []
+    if "together" in known and key in known["together"].intervals:
+        low, high = known["together"].intervals[key]
+        lines.append(f"95%: {summary.metric(key, low)} to {summary.metric(key, high)}")
+    if "alone" in known and key in known["alone"].metrics:
+        alone = known["alone"]
+        lines.append(f"{alone.parties[0]} alone: {summary.metric(key, alone.metrics[key])}")
+    if key in result.pooled:
+        lines.append(f"pooled: {summary.metric(key, result.pooled[key])}")
+    return lines
 
 
 def run_section(facts: ReportFacts) -> Html:
@@ -110,8 +126,10 @@ def data_section(result: Result) -> Html:
     return section("The data", beside(*tables), beside(*done), notes(data.warnings), id_="data")
 
 
-def signature() -> Html:
-    """Return where those who answer for the model put their names."""
+def signature(result: Result) -> Html:
+    """Return where those who answer for the model put their names, and what they put them under."""
     lines = [tag("dd", word) for word in ("name", "role", "date", "signature")]
     blocks = [tag("dl", tag("dt", who), *lines) for who in ("Prepared by", "Approved by")]
-    return section("Signatures", tag("div", *blocks, class_="sign"), id_="sign")
+    worst = [f"{party} {said[0]}" for party, said in learnt(result).items() if said]
+    under = [tag("p", f"Signed knowing that {'; '.join(worst)}.", class_="note")] if worst else []
+    return section("Signatures", *under, tag("div", *blocks, class_="sign"), id_="sign")

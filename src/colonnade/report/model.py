@@ -53,19 +53,30 @@ def _part(part: Part, data: Described, largest: float) -> Html:
         [
             part.columns[k],
             *(f"{value:+.4f}" for value in np.atleast_1d(part.weights[k])),
-            meter(sizes[k] / largest),
+            _bar(part.weights[k], sizes[k] / largest),
         ]
         for k in [*intercepts, *order]
     ]
     head = ["column", *_heads(part.weights, data), ""]
     first, rest = rows[: MOST + len(intercepts)], rows[MOST + len(intercepts) :]
-    shown = [table("Weights of prepared columns, the largest first", head, first, class_="numbers")]
+    shown = [table(_caption(part.weights), head, first, class_="numbers")]
     if rest:
         more = table("The smaller weights", head, rest, class_="numbers")
         shown.append(tag("details", tag("summary", f"{len(rest)} more"), more))
     if part.points:
         shown.append(_points(part.points))
     return section(part.party, *shown, level=3)
+
+
+def _bar(weight: Floats, size: float) -> Html:
+    """Return a bar as long as a weight is large: to the right where it raises the score, to the left where it
+    lowers it; of weights for several classes only the size."""
+    if np.ndim(weight):
+        return meter(size)
+    half, down = 50 * min(1.0, size), float(weight) < 0
+    place = f"left:{50 - half if down else 50:.1f}%;width:{half:.1f}%"
+    inner = tag("span", class_="down" if down else None, style=place)
+    return tag("td", tag("span", inner, class_="signed"), class_="bar-cell")
 
 
 def _importances(part: Part, gains: Floats) -> Html:
@@ -96,6 +107,12 @@ def _points(lines: Sequence[ScorecardRow]) -> Html:
         "`colonnade credit scorecard` has those that every row starts with, and other scales."
     )
     return table(caption, ["column", "bin", "WOE", "points"], rows, class_="numbers points")
+
+
+def _caption(weights: Floats) -> str:
+    """Return what stands above the weights."""
+    said = "Weights of prepared columns, the largest first"
+    return said if weights.ndim > 1 else f"{said}; bars to the right raise the score, to the left lower it"
 
 
 def _heads(weights: Floats, data: Described) -> list[str]:

@@ -20,6 +20,7 @@ from colonnade.report.privacy import privacy_section
 from colonnade.report.quality import quality, roc_of
 from colonnade.report.svg import side_by_side
 from colonnade.report.training import loss_section, traffic
+from colonnade.report.words import words_section
 from colonnade.result import Result
 
 Run = Result | ReportFacts
@@ -77,9 +78,10 @@ def _facts(run: Run) -> ReportFacts:
 def _about(one: ReportFacts, *, contents: bool = False) -> Html:
     """Return the part of the page about one run, from its data to the place to sign."""
     shown = {name: part for name, part in _sections(one).items() if part is not None}
+    named = ["privacy", *shown]
     links = tag(
         "nav",
-        tag("ul", *(tag("li", tag("a", name, href=f"#{name}")) for name in shown)),
+        tag("ul", *(tag("li", tag("a", name, href=f"#{name}")) for name in named)),
         aria_label="Contents",
     )
     return joined(opening(one), *([links] if contents else []), *shown.values())
@@ -91,6 +93,7 @@ def _sections(one: ReportFacts) -> dict[str, Html | None]:
     model = model_section(one.parts, result.data, one.seen_by) if one.parts else None
     costs = table("Cost", (), summary.cost_rows(result))
     return {
+        "protection": section("Protection", privacy_section(result, one.findings), id_="protection"),
         "run": run_section(one),
         "data": data_section(result),
         "quality": section("Quality", *_quality(one), id_="quality"),
@@ -98,9 +101,9 @@ def _sections(one: ReportFacts) -> dict[str, Html | None]:
         "training": section("Training", loss_section({result.algorithm: result}), costs, id_="training"),
         "traffic": section("Traffic", traffic(result), id_="traffic") if result.cost.bytes_sent else None,
         "timeline": section("Timeline", timeline_section(timeline), id_="timeline") if timeline else None,
-        "privacy": section("Privacy", privacy_section(result, one.findings), id_="privacy"),
         "job": _job(one) if one.job else None,
-        "sign": signature(),
+        "words": words_section(result),
+        "sign": signature(result),
     }
 
 
@@ -108,8 +111,9 @@ def _quality(one: ReportFacts) -> list[Html]:
     """Return metrics and curves, or why there are none."""
     result, found = one.result, []
     if result.metrics:
-        words = "Beside the same model, trained on pooled columns" if result.pooled else "Metrics"
-        found.append(table(words, *summary.metric_table(result), class_="numbers"))
+        found.append(table(_caption(result), *summary.metric_table(result), class_="numbers"))
+    if line := summary.gain_line(result):
+        found.append(tag("p", f"The other parties' columns add: {line}."))
     if one.scores is not None:
         found.append(quality(one.scores, result.data, one.loss))
     elif result.metrics:
@@ -119,6 +123,15 @@ def _quality(one: ReportFacts) -> list[Html]:
     else:
         found.append(tag("p", "Metrics are known to the label holders, not here.", class_="soft"))
     return found
+
+
+def _caption(result: Result) -> str:
+    """Return what the table of metrics is about."""
+    if result.compared:
+        return (
+            "On test rows: the training labels alone, the label holder alone, all parties, all in one place"
+        )
+    return "Beside the same model, trained on pooled columns" if result.pooled else "Metrics"
 
 
 def _job(one: ReportFacts) -> Html:

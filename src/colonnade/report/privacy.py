@@ -1,64 +1,88 @@
-"""What each party learnt in a run beyond its own columns, in plain words, and how labels were protected."""
+"""What each party learnt in a run beyond its own columns, in plain words, and how labels were protected.
+
+Who can read what stands on top of the page and beside the place to sign; how it was protected has a section.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from colonnade.findings import AT_LEAST, Finding
 from colonnade.report import summary
-from colonnade.report.html import Html, bullets, joined, notes, table, tag
+from colonnade.report.html import Html, joined, notes, table, tag
 from colonnade.result import Result
 
-# who learns it (the "holders" of the label, the "first" of them, or the "others"), and what it is
+# who learns it (the "holders" of the label, the "first" of them, or the "others"), and what; the worst first
 LEARNT: dict[str, tuple[str, str]] = {
-    "labels": ("others", "the label of every training row, which it can work out"),
-    "scores": ("holders", "the others' joint score of every training row"),
-    "shares": ("holders", "every party's own score of every training row, which was sent in clear"),
-    "outputs": ("first", "what every party's model makes of each training row"),
+    "labels": ("others", "can work out the label of every training row"),
+    "shares": ("holders", "sees every party's own score of every training row, which was sent in clear"),
+    "outputs": ("first", "sees what every party's model makes of each training row"),
     "embeddings": (
         "all",
-        "what the others' models make of each training row, and the server's model",
+        "sees what the others' models make of each training row, and the server's model",
     ),
-    "similarity": ("holders", "how alike two rows are in the others' columns"),
+    "two-parties": (
+        "holders",
+        "can work out the other party's score of every row: with two parties nothing can hide it",
+    ),
+    "scores": ("holders", "sees the others' joint score of every training row"),
+    "similarity": ("holders", "learns how alike two rows are in the others' columns"),
     "evidence": (
         "all",
-        "how bads spread over bins: the label holder of every party's, each party of its own",
+        "learns how bads spread over bins: the label holder of every party's, each party of its own",
     ),
     "nodes": (
         "all",
-        "parts of trees: the label holder sums for bins of every column, each party who shares a node",
+        "learns parts of trees: the label holder sums for bins of every column, each party who shares a node",
     ),
-    "two-parties": ("holders", "the other party's score of every row: with two parties nothing can hide it"),
 }
 
 
 def learnt(result: Result) -> dict[str, list[str]]:
-    """Return what every party learnt, a sentence each; nothing for a result that does not know it."""
+    """Return what every party learnt, a sentence each without its name; nothing for a result that does not
+    know it."""
     found: dict[str, list[str]] = {party: [] for party in result.parties}
-    for leak in result.privacy.leaks:
-        who, words = LEARNT.get(leak, ("all", leak))
-        for party in result.parties:
-            holds, first = party in result.active, result.active[:1] == [party]
-            if who == "all" or (holds if who == "holders" else first if who == "first" else not holds):
-                found[party].append(words)
+    for party, words in _readings(result):
+        found[party].append(words)
     return found
 
 
+def _readings(result: Result) -> Iterator[tuple[str, str]]:
+    """Yield every party with something that it learnt, the worst first."""
+    known = result.privacy.leaks
+    for leak in [
+        *(leak for leak in LEARNT if leak in known),
+        *(leak for leak in known if leak not in LEARNT),
+    ]:
+        who, words = LEARNT.get(leak, ("all", f"learns {leak}"))
+        for party in result.parties:
+            holds, first = party in result.active, result.active[:1] == [party]
+            if who == "all" or (holds if who == "holders" else first if who == "first" else not holds):
+                yield party, words
+
+
+def privacy_card(result: Result) -> Html:
+    """Return who can read what, to stand on top of a report and beside the place to sign."""
+    if len(result.parties) == 1:
+        told = tag("p", "One party: nothing was sent to anybody.")
+    elif not result.privacy.leaks:
+        told = tag("p", "By construction no party learns a number of another's rows.")
+    else:
+        told = tag("ul", *(tag("li", tag("b", party), f" {words}.") for party, words in _readings(result)))
+    noise = [tag("p", f"Noise bounds it: {sentence}.")] if (sentence := _noise(result)) else []
+    alarming = {"labels", "shares"} & set(result.privacy.leaks)
+    title = tag("h2", "Who can read what")
+    return tag("section", title, told, *noise, class_="card alarm" if alarming else "card", id_="privacy")
+
+
+def _noise(result: Result) -> str:
+    """Return how much noise protects labels, in words; empty where there is none."""
+    return dict(summary.privacy_rows(result))["noise"].removeprefix("none")
+
+
 def privacy_section(result: Result, findings: Sequence[Finding]) -> Html:
-    """Return how scores and labels were protected, what was learnt nevertheless, and what attacks reached."""
+    """Return how scores and labels were protected, and what attacks reached."""
     parts = [table("How scores and labels were protected", (), summary.privacy_rows(result))]
-    if result.privacy.leaks or len(result.parties) == 1:
-        rows = [
-            [party, "label holder" if party in result.active else "", bullets(words) if words else "nothing"]
-            for party, words in learnt(result).items()
-        ]
-        parts.append(
-            table(
-                "What each party learnt beside its own columns and its part of the model",
-                ["party", "", "learnt"],
-                rows,
-            )
-        )
     parts.append(notes(result.privacy.notes))
     if findings:
         rows = [[each.by, each.attack, _reached(each), each.guessing, each.note] for each in findings]

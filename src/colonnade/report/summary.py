@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from colonnade.result import Cost, Moment, Result
+from colonnade.result import Compared, Cost, Moment, Result
 
 NAMES = {
     "train_loss": "training loss",
     "objective": "with its penalty",
-    "suboptimality": "above the optimum",
+    "suboptimality": "above the pooled optimum",
     "test_loss": "test loss",
     "test_accuracy": "test accuracy",
     "test_auc": "test AUC",
@@ -36,17 +36,76 @@ def metric_rows(result: Result) -> list[tuple[str, str, str]]:
     return [
         (NAMES.get(key, key.replace("_", " ")), metric(key, value), metric(key, result.pooled.get(key)))
         for key, value in result.metrics.items()
-        if key != "objective" or value != result.metrics.get("train_loss")
+        if key != "objective" or _has_penalty(result)
     ]
 
 
 def metric_table(result: Result) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Return the header and the rows of all metrics; without a pooled fit there is no column for it."""
-    columns = 3 if result.pooled else 2
-    return ["", "federated", "pooled"][:columns], [row[:columns] for row in metric_rows(result)]
+    """Return the header and the rows of all metrics: of the run, and of what it is compared with.
+
+    Without yardsticks (`Result.compared`) there are the run and, if it was fitted, the pooled model.
+    """
+    known = {each.name: each for each in result.compared}
+    if "together" not in known:
+        columns = 3 if result.pooled else 2
+        return ["", "federated", "pooled"][:columns], [row[:columns] for row in metric_rows(result)]
+    beside = [each for name in ("base rate", "alone") if (each := known.get(name)) is not None]
+    head = ["", *map(_level_name, beside), "together", "95% interval", *(["pooled"] if result.pooled else [])]
+    keys = [key for key in result.metrics if key != "objective" or _has_penalty(result)]
+    rows = []
+    for key, (name, together, pooled) in zip(keys, metric_rows(result), strict=True):
+        ends = known["together"].intervals.get(key)
+        interval = "" if ends is None else " to ".join(metric(key, end) for end in ends)
+        others = [metric(key, each.metrics.get(key)) for each in beside]
+        rows.append((name, *others, together, interval, *([pooled] if result.pooled else [])))
+    return head, rows
 
 
-OVERVIEW = ("training loss", "above the optimum", "test", "time", "sent", "epsilon")
+def _level_name(each: Compared) -> str:
+    """Return what stands above a yardstick."""
+    if each.name != "alone":
+        return each.name
+    model = f" ({each.model})" if each.model else ""
+    return f"{each.parties[0]} alone{model}"
+
+
+def _has_penalty(result: Result) -> bool:
+    return result.metrics.get("objective") != result.metrics.get("train_loss")
+
+
+KEY_GAINS = ("test_auc", "test_accuracy", "r2", "d2", "rmse", "test_loss")
+
+
+def gain_line(result: Result) -> str:
+    """Return what the others' columns add to the label holder's, in words; empty where nobody knows."""
+    known = {each.name: each for each in result.compared}
+    if "alone" not in known or "together" not in known:
+        return ""
+    gains, holder = known["together"].gains, known["alone"].parties[0]
+    key = next((key for key in KEY_GAINS if key in gains), None)
+    if key is None:
+        return ""
+    gain, low, high = gains[key]
+    chance = "; as much may be chance" if low <= 0 <= high else ""
+    name = NAMES[key].removeprefix("test ")
+    return (
+        f"{name} {signed(key, gain)} over {holder} alone "
+        f"(95% interval {signed(key, low)} to {signed(key, high)}{chance})"
+    )
+
+
+def signed(key: str, value: float) -> str:
+    """Return a difference of metrics with its sign.
+
+    >>> signed("test_auc", 0.0745), signed("rmse", -12.34567)
+    ('+0.0745', '-12.3457')
+    """
+    size = abs(value)
+    shown = metric(key, size) if size >= 1e-3 or not size else f"{size:.1g}"
+    return f"{'-' if value < 0 else '+'}{shown}"
+
+
+OVERVIEW = ("training loss", "above the pooled optimum", "test", "time", "sent", "epsilon")
 
 
 def overview(result: Result) -> tuple[str, ...]:
@@ -85,7 +144,7 @@ def cost_rows(result: Result) -> list[Pair]:
         ("bytes sent", size(cost.bytes_sent) + share),
         ("of them", _parts(cost)),
         ("to evaluate", f"{size(cost.evaluation_bytes)} more, not counted above"),
-        ("staleness", f"mean {late.mean:.2f}, 95% within {late.p95}, at most {late.max} updates"),
+        ("age of weights", f"mean {late.mean:.2f}, 95% within {late.p95}, at most {late.max} updates"),
     ]
     if cost.refused:
         refused = ", ".join(f"{count} {name}" for name, count in cost.refused.items())

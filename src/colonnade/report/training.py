@@ -40,7 +40,7 @@ def loss_charts(runs: Mapping[str, Result]) -> list[Chart]:
     gaps = {name: _gaps(run) for name, run in runs.items()}
     log = all(gap > 0 for each in gaps.values() for gap in each)
     heights = gaps if log else {name: [m.loss for m in run.history] for name, run in runs.items()}
-    label = "training loss above the optimum" if log else "training loss with its penalty"
+    label = "training loss above the pooled optimum" if log else "training loss with its penalty"
     y = Axis.around(label, [value for each in heights.values() for value in each], log=log)
     size, unit = next(each for each in UNITS if max(m.bytes for m in moments) >= each[0] or each[0] == 1.0)
     scale, second = (1.0, "s") if max(map(when, moments)) >= 1 else (1e-3, "ms")

@@ -26,6 +26,7 @@ from colonnade.job.plan import Facts, Plan, Task
 from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Model
 from colonnade.result import Result
+from colonnade.run.compared import compared
 from colonnade.run.gather_result import DataFacts, result_of
 from colonnade.run.launch import IN_PROCESS, launch
 from colonnade.run.notes import WOE_NOTE
@@ -54,6 +55,7 @@ class Finished:
     labels: Labels | None = None
     rows: int = 0  # to train on
     test: TestScores | None = None
+    pooled: Pooled | None = None
 
     @property
     def timeline(self) -> Timeline | None:
@@ -95,7 +97,19 @@ def federate(
     tell("reading the data")
     source, order = prepare(composition, tell)
     order = replace(order, progress=progress, out=out, timeline=timeline, resume=resume)
-    return conclude(composition.job, source, order, tell)
+    if order.plan.world in IN_PROCESS:
+        tell("preparing the columns")
+        order = order.ready()  # once, for the parties and for all comparisons
+    return with_comparison(conclude(composition.job, source, order, tell), order)
+
+
+def with_comparison(done: Finished, order: Launch) -> Finished:
+    """Return the run with what its label holder reaches alone; not where columns lie in files."""
+    if order.large or done.test is None:
+        return done
+    _, train, test = order.data[order.plan.evaluator].prepare()
+    found = compared(order.plan, train, test, done.test.z, done.pooled)
+    return replace(done, result=msgspec.structs.replace(done.result, compared=found))
 
 
 def read(composition: Composition) -> Assigned:
@@ -255,8 +269,7 @@ def conclude(
 ) -> Finished:
     """Fit the pooled model (unless `compare = false`), run the parties, and put the result together."""
     if order.plan.world in IN_PROCESS:
-        tell("preparing the columns")
-        order = order.ready()  # once, for the parties and for the comparison
+        order = order.ready()
     target = job.train.target
     pooled = None
     if order.large and target is not None:
@@ -278,7 +291,8 @@ def conclude(
         )
         result = msgspec.structs.replace(result, privacy=privacy)
     rows = order.data[order.plan.evaluator].rows
-    return Finished(job, order.plan, result, shares, order.labels, rows, _test_scores(order, shares))
+    test = _test_scores(order, shares)
+    return Finished(job, order.plan, result, shares, order.labels, rows, test, pooled)
 
 
 def _test_scores(order: Launch, shares: dict[str, Share]) -> TestScores | None:

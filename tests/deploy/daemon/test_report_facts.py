@@ -67,6 +67,14 @@ def test_every_party_has_a_report_of_its_own(tmp_path: Path, caplog: pytest.LogC
     assert bank.scores is not None
     assert len(bank.scores.y) == bank.result.data.rows["test"]
     assert auc(bank.scores.z, bank.scores.y > 0) == pytest.approx(bank.result.metrics["test_auc"])
+    base, alone, together_ = (
+        bank.result.compared
+    )  # the label holder's own; nothing is pooled between companies
+    assert (base.name, alone.parties, together_.name) == ("base rate", ["bank"], "together")
+    assert together_.metrics["test_auc"] == pytest.approx(bank.result.metrics["test_auc"])
+    assert "bank alone" in page(bank)
+    assert shop.result.compared == []
+    assert "alone:" not in page(shop)
     assert bank.result.history
     assert bank.result.data.positive
     assert 0 < (bank.result.data.base_rate or 0) < 1
@@ -84,7 +92,7 @@ def test_every_party_has_a_report_of_its_own(tmp_path: Path, caplog: pytest.LogC
     for one in (bank, shop):
         text = page(one)
         assert "as " + str(one.seen_by) + " sees it" in text
-        assert "What each party learnt" in text
+        assert "Who can read what" in text
         assert "[parties]" in one.job or "parties" in one.job
     assert "ROC curve" in page(bank)
     assert "ROC curve" not in page(shop)

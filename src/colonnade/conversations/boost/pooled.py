@@ -80,10 +80,11 @@ def pooled(plan: Plan[BoostSettings], columns: AllColumns) -> Pooled:
     grown = fit(plan, [columns.train[party] for party in plan.parties], y)
     loss, several = LOSSES[plan.objective.loss], bool(plan.objective.classes)
     train_loss = mean_loss(loss, grown.z if several else grown.z[:, 0], y)
-    metrics = {"train_loss": train_loss, "objective": train_loss}
+    metrics, scores = {"train_loss": train_loss, "objective": train_loss}, None
     if columns.test is not None:
         z = grown.scores([columns.test[party].X for party in plan.parties])
+        scores = z if several else z[:, 0]
         known = columns.test[columns.label_holder].labels
         if known is not None:
-            metrics |= metrics_of(loss, z if several else z[:, 0], known)
-    return Pooled(train_loss, metrics)
+            metrics |= metrics_of(loss, scores, known)
+    return Pooled(train_loss, metrics, scores)

@@ -97,5 +97,7 @@ BOOST = Conversation(
     understands=frozenset({"train.loss", "trees.keys"}),
     usual_batch=lambda job, preset, rows: rows,
     space=space,
-    traits=frozenset({"takes-gaps", "counts-classes", "server", "no-sum", "blind-labels", "blind-by-itself"}),
+    traits=frozenset(
+        {"quick-alone", "takes-gaps", "counts-classes", "server", "no-sum", "blind-labels", "blind-by-itself"}
+    ),
 )

@@ -62,14 +62,10 @@ class Stack:
         """Return the regulariser of all models below, times l2."""
         return sum(penalty.value(w) for penalty, w in zip(self.penalties, self.w, strict=True))
 
-    def metrics(self, blocks: Sequence[Matrix] | None, y: Numbers | None) -> dict[str, float]:
-        """Return the training loss, without and with its penalty, and the metrics of the test rows in
-        `blocks` if there are any."""
+    def losses(self) -> dict[str, float]:
+        """Return the training loss, without and with its penalty."""
         loss = float(self.head.loss.value(self.scores(self.blocks), self.y).mean())
-        found = {"train_loss": loss, "objective": loss + self.penalty()}
-        if blocks is not None and y is not None:
-            found |= metrics_of(LOSSES[self.plan.objective.loss], self.scores(blocks), y)
-        return found
+        return {"train_loss": loss, "objective": loss + self.penalty()}
 
 
 def stack_of(plan: Plan[CascadeSettings], columns: AllColumns) -> Stack:
@@ -212,6 +208,9 @@ def pooled(plan: Plan[CascadeSettings], columns: AllColumns) -> Pooled:
         by_gradient(stack)
     else:
         by_values(stack, step=0.1 if plan.pace.step == "auto" else float(plan.pace.step))
-    blocks = [test[party].X for party in sorted(test) if test[party].width] if test else None
-    metrics = stack.metrics(blocks, test[columns.label_holder].labels if test else None)
-    return Pooled(metrics["objective"], metrics)
+    metrics = stack.losses()
+    known = test[columns.label_holder].labels if test else None
+    if test is None or known is None:
+        return Pooled(metrics["objective"], metrics)
+    z = stack.scores([test[party].X for party in sorted(test) if test[party].width])
+    return Pooled(metrics["objective"], metrics | metrics_of(LOSSES[plan.objective.loss], z, known), z)

@@ -41,5 +41,5 @@ FULL = Conversation(
     understands=frozenset({"train.loss", "train.l1"}),
     usual_batch=lambda job, preset, rows: rows,
     intercept=lambda job: True,
-    traits=frozenset({"few-rounds"}),
+    traits=frozenset({"quick-alone", "few-rounds"}),
 )

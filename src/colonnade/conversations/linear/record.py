@@ -305,7 +305,7 @@ BACKWARD = Conversation(
     fades=fades,
     intercept=lambda job: True,
     space=space,
-    traits=frozenset({"blind-labels", "blind-by-itself"}),
+    traits=frozenset({"quick-alone", "blind-labels", "blind-by-itself"}),
 )
 
 PULL = Conversation(
@@ -324,5 +324,5 @@ PULL = Conversation(
     fades=fades,
     intercept=lambda job: True,
     space=space,
-    traits=frozenset({"labels-everywhere"}),
+    traits=frozenset({"quick-alone", "labels-everywhere"}),
 )

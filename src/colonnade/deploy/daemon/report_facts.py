@@ -42,7 +42,7 @@ def party_facts(settings: Settings, model: str) -> ReportFacts:
     scores = stored_shares.scores_file(settings.state, manifest.model)
     log_odds = share.contract.loss.link == "logit"
     return ReportFacts(
-        _result(share, cost.train),
+        msgspec.structs.replace(_result(share, cost.train), compared=cost.compared),
         scores=TestScores.read(scores) if scores.is_file() else None,
         timeline=_timeline(manifest.party, cost.train),
         parts=(read_part(settings.state / "models" / manifest.model, log_odds=log_odds),),

@@ -35,7 +35,8 @@ from colonnade.metrics import metrics_of
 from colonnade.net.endpoint import CUT_OFF
 from colonnade.net.expect import floats
 from colonnade.net.recorder import recorded
-from colonnade.result import Moment
+from colonnade.result import Compared, Moment
+from colonnade.run.compared import compared
 from colonnade.run.party import Kept, Share, Work, train
 from colonnade.secure.streams import PairStreams
 from colonnade.test_scores import TestScores
@@ -47,6 +48,7 @@ class RunCost(msgspec.Struct, kw_only=True):
     align_bytes: int
     align_seconds: float
     train: Share
+    compared: list[Compared] = []  # at the label holder that measures the model: what it reaches alone
 
 
 def training(
@@ -93,7 +95,8 @@ def training(
             code=code,
         )
         await _store(session, manifest, share.weights)
-        _save_cost(session, manifest, share, aligned_after)
+        beside = await asyncio.to_thread(_compared, work, share)  # the others are not kept waiting
+        _save_cost(session, manifest, share, aligned_after, beside)
         _save_test_scores(session, manifest, share, work)
         return manifest
 
@@ -136,12 +139,25 @@ def _manifest(session: RunSession, contract: Contract, share: Share, rows: Align
     )
 
 
+def _compared(work: Work, share: Share) -> list[Compared]:
+    """Return what this party reaches by itself, where it measured the model; from its own columns alone."""
+    return compared(work.plan, work.train, work.test, share.test_scores, None)
+
+
 def _save_cost(
-    session: RunSession, manifest: stored_shares.Manifest, share: Share, align_seconds: float
+    session: RunSession,
+    manifest: stored_shares.Manifest,
+    share: Share,
+    align_seconds: float,
+    beside: list[Compared],
 ) -> None:
     """Write what the run cost this party; the weights are stored already, and no part of the cost."""
-    train = share.counts()
-    cost = RunCost(align_bytes=session.align.meter.bytes(), align_seconds=align_seconds, train=train)
+    cost = RunCost(
+        align_bytes=session.align.meter.bytes(),
+        align_seconds=align_seconds,
+        train=share.counts(),
+        compared=beside,
+    )
     stored_shares.save_cost(session.settings.state, manifest.model, msgspec.json.encode(cost))
 
 
