@@ -19,6 +19,7 @@ from colonnade.messages import Evidence, Message, SealedLabels, Sealing, Tally
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.local import LocalHub
+from colonnade.privacy.counts import CountNoise
 from colonnade.run.party import first_cause
 
 TERMS = Woe(bins=6, least=15, cases=5, most=4)
@@ -59,7 +60,7 @@ def together(
         async def one(me: str) -> Evidenced:
             try:
                 if me == "bank":
-                    return await weigh_as_label_holder(nets[me], y, own[me], terms)
+                    return await weigh_as_label_holder(nets[me], y, own[me], terms, CountNoise())
                 return await weigh_as_party(nets[me], "bank", own[me], terms)
             except BaseException as error:
                 cause = first_cause(error)

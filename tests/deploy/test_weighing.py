@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import csv
 import logging
+import re
 from math import log
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.deploy.companies import COLUMNS, NAMES, job, lay_out, settled, together
+from tests.deploy.companies import COLUMNS, NAMES, job, lay_out, settle, settled, together
 from tests.deploy.joined import join
 
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.daemon.report_facts import party_facts
 from colonnade.deploy.models import stored_shares
+from colonnade.deploy.policy.cost_limits import check_floors
 from colonnade.deploy.rows.rows import split_rows
+from colonnade.deploy.settings import Limits
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import JobError, Refused
 
 ACCEPT = 'accept = ["labels", "scores", "evidence"]\n'
+EXACT = "[limits]\nwoe_least = 10\nwoe_cases = 3\nwoe_noise = 1e-9\n"
 WOE = {"bins": 8, "least": 10, "cases": 3, "most": 5}
 
 
@@ -40,7 +44,9 @@ def training_rows(root: Path, terms: Terms) -> tuple[dict[str, dict[str, dict[st
 
 
 def test_columns_are_weighed_as_on_the_joined_rows(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    consortium, terms = lay_out(tmp_path, bank=ACCEPT, shop=ACCEPT, telecom=ACCEPT), weighing()
+    consortium, terms = lay_out(tmp_path), weighing()
+    for name in NAMES:
+        settle(consortium, name, ACCEPT, EXACT)
     caplog.set_level(logging.INFO, "colonnade.party")
 
     async def program(daemons: dict[str, Daemon]) -> Any:
@@ -80,8 +86,25 @@ def test_columns_are_weighed_as_on_the_joined_rows(tmp_path: Path, caplog: pytes
     assert dossiers["shop"].result.data.base_rate is None
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"least": 10}, "woe.least = 10 is below limits.woe_least = 50"),
+        ({"cases": 1}, "woe.cases = 1 is below limits.woe_cases = 10"),
+        ({"noise": 0.5}, "woe.noise = 0.5 is below limits.woe_noise = 2"),
+    ],
+)
+def test_no_job_lowers_what_a_party_demands_of_counts(asked: dict[str, Any], told: str) -> None:
+    with pytest.raises(Refused, match=re.escape(told)):
+        check_floors(Limits(), job(prepare={"woe": True}, woe=asked))
+    check_floors(Limits(), job(prepare={"woe": True}, woe={"least": 100, "cases": 20, "noise": 3.0}))
+
+
 def test_who_does_not_accept_evidence_refuses(tmp_path: Path) -> None:
-    consortium = lay_out(tmp_path, bank=ACCEPT, shop=ACCEPT)
+    consortium = lay_out(tmp_path)
+    for name in ("bank", "shop"):
+        settle(consortium, name, ACCEPT, EXACT)
+    settle(consortium, "telecom", 'accept = ["labels", "scores"]\n', EXACT)
 
     async def program(daemons: dict[str, Daemon]) -> str:
         with pytest.raises(Refused) as told:

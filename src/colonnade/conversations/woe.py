@@ -9,7 +9,9 @@
 What each side learns. The label holder: of every bin of a party how many rows and how many bads it has, no
 names and no edges, and not which rows are in it. The party never sends a bin of fewer than `least` rows.
 The party: the WOE of its joined bins and so, if it guesses the base rate, their bad rates; of no bin with
-fewer than `cases` goods or bads, so that no bin tells the label of its rows. Nobody else learns anything.
+fewer than `cases` goods or bads. Exact counts of many columns are equations in the labels that have one
+solution. So between companies counts get noise before anything follows from them (`privacy.counts`): which
+bins are joined, WOE and IV. Nobody else learns anything.
 
 That is for parties that follow the protocol. A label holder that seals something else than its labels, say a
 one for a single row, reads the bin of that row from the answer; a party that sends other bins learns their
@@ -19,9 +21,10 @@ WOE, of as many rows as `cases` demands. Anything malformed is refused.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +38,11 @@ from colonnade.job import Woe
 from colonnade.messages import Evidence, SealedLabels, Sealing, Tally, Topic, tag_of
 from colonnade.net.expect import floats, octets, said_by, whole
 from colonnade.net.network import Network
+from colonnade.privacy.counts import CountNoise
 from colonnade.secure.elgamal import Adder, SealingKey
 
 CHUNK = 2048  # rows a message
+_BADS, _ROWS = attrgetter("bads"), attrgetter("rows")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +70,10 @@ class Evidenced:
     counts: dict[str, list[Counts]] = field(default_factory=dict)
 
 
-async def weigh_as_label_holder(net: Network, y: Floats, own: Binned, terms: Woe) -> Evidenced:
-    """Seal the labels, read everybody's sums, and tell each party the WOE of its bins."""
+async def weigh_as_label_holder(
+    net: Network, y: Floats, own: Binned, terms: Woe, noise: CountNoise
+) -> Evidenced:
+    """Seal the labels, read everybody's sums, and tell each party the WOE of its bins, with noise."""
     bad = y > 0
     _check_labels(net.me, bad, terms)
     key = SealingKey.new()
@@ -88,7 +95,7 @@ async def weigh_as_label_holder(net: Network, y: Floats, own: Binned, terms: Woe
             sealed=octets(None, None),
         )
         counts[peer] = await net.aside(partial(_read_of, key, tally, peer, len(bad), terms))
-        await net.send(peer, _answer(counts[peer], terms))
+        await net.send(peer, _answer(_noisy(counts[peer], noise), terms))
     weighed = [_weighed(bins, each, terms) for bins, each in zip(own.bins, mine, strict=True)]
     return Evidenced(weighed, counts)
 
@@ -180,6 +187,17 @@ def _weighed(bins: ColumnBins, counts: Counts, terms: Woe) -> Weighed:
     group = join_bins(counts, terms)
     woe, iv = woe_of(counts.joined(group))
     return Weighed(bins, group, woe, iv)
+
+
+def _noisy(columns: Sequence[Counts], noise: CountNoise) -> list[Counts]:
+    """Return the counts of a peer's columns, with the noise of all of them together."""
+    bads, rows = (np.array([n for each in columns for n in of(each)]) for of in (_BADS, _ROWS))
+    told = noise.told(bads, rows, len(columns))
+    places = np.cumsum([0, *(len(each.rows) for each in columns)])
+    return [
+        replace(each, bads=tuple(told[a:b].tolist()))
+        for each, (a, b) in zip(columns, pairwise(places), strict=True)
+    ]
 
 
 def _answer(counts: Sequence[Counts], terms: Woe) -> Evidence:

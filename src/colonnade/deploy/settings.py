@@ -141,6 +141,9 @@ class Limits(Section, frozen=True):
     missed_ids_a_day: int | None = (
         None  # of these, not found; None: a hundredth of the own ids, at least 1000
     )
+    woe_least: int = 50  # rows of a bin whose count is shown, at least; a job may ask for more
+    woe_cases: int = 10  # goods and bads, each, of a bin whose WOE is told, at least
+    woe_noise: float = 2.0  # of counts that a peer is told, for the square root of its columns, at least
     refreshes_an_hour: int = 60  # of the service's session
 
 

@@ -284,6 +284,8 @@ def _check_woe(woe: Woe, refuse: Refuse) -> None:
     ):
         if number < lowest:
             refuse(f"woe.{key}: {number} is too few; give {lowest} or more")
+    if woe.noise is not None and not woe.noise >= 0:
+        refuse(f"woe.noise: {woe.noise:g} is below 0")
     if woe.bins > MOST_BINS:
         refuse(f"woe.bins: {woe.bins} bins are too many; at most {MOST_BINS}")
 

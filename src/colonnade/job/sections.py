@@ -232,6 +232,8 @@ class Woe(Section, frozen=True):
     monotone: bool = False  # bad rates of a number column only rise, or only fall
     least: int = 50  # rows of a bin whose count is shown to the label holder
     cases: int = 10  # goods and bads, each, of a bin whose WOE is shown to its party
+    # on counts that a party is told, times the root of its columns; None: what the label holder demands
+    noise: float | None = None
     # numbers of a column that mean something else, each with its own bin
     special: dict[str, list[float]] = field(default_factory=dict)
 

@@ -12,8 +12,8 @@ from colonnade.secure.neighbours import sentence
 from colonnade.secure.sums import SUMS
 
 WOE_NOTE = (
-    "weight of evidence: the label holder has seen rows and bads of every bin, "
-    "each party the WOE of its own bins"
+    "weight of evidence: the label holder has seen rows and bads of every bin, each party the WOE of its own "
+    "bins; without woe.noise, as on one machine, many columns' WOE determine every label"
 )
 
 

@@ -16,6 +16,7 @@ from colonnade.data.table import RawTable
 from colonnade.errors import DataError
 from colonnade.job import Net, Section, Woe, World
 from colonnade.net.endpoint import Endpoint
+from colonnade.privacy.counts import CountNoise
 from colonnade.run.party import Party
 
 
@@ -40,11 +41,17 @@ class Weighing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def weigh(
-    party: Party, net: Endpoint, train: RawTable, categorical: Sequence[str], terms: WeighingTerms
+    party: Party,
+    net: Endpoint,
+    train: RawTable,
+    categorical: Sequence[str],
+    terms: WeighingTerms,
+    noise: CountNoise | None = None,
 ) -> Weighing:
     """Take part in weighing to its end; returns this party's columns with their weight of evidence.
 
-    `train` are its rows to train on, whose labels are +1 and -1 at the label holder.
+    `train` are its rows to train on, whose labels are +1 and -1 at the label holder. The label holder tells
+    counts with this `noise`, or with what the terms say.
     """
     await party.join(net, terms.digest())
     began = net.clock.now()
@@ -53,7 +60,9 @@ async def weigh(
     if net.me == terms.label_holder:
         if train.y is None:
             raise DataError(f"{net.me} is to weigh columns by its label and holds none")
-        done = await weigh_as_label_holder(net, train.y.astype(float), own, terms.woe)
+        done = await weigh_as_label_holder(
+            net, train.y.astype(float), own, terms.woe, noise or CountNoise(terms.woe.noise or 0.0)
+        )
     else:
         done = await weigh_as_party(net, terms.label_holder, own, terms.woe)
     seconds = net.clock.now() - began

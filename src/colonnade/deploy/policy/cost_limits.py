@@ -12,6 +12,7 @@ from itertools import pairwise
 from colonnade.deploy.settings import Limits
 from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.model_terms import HeadModel, OwnModel
+from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import Refused
 
 
@@ -32,6 +33,19 @@ def check_limits(limits: Limits, contract: Contract, me: str, columns: int = 1) 
         limit = getattr(limits, name)
         if not value <= limit:  # NaN is not either
             raise Refused(f"{name} = {value:g} is over limits.{name} = {limit:g} here")
+
+
+def check_floors(limits: Limits, terms: Terms) -> None:
+    """Raise Refused, naming the limit, if weight of evidence would tell more than this party lets any job
+    tell."""
+    if not terms.prepare.woe:
+        return
+    for key in ("least", "cases", "noise"):
+        asked, floor = getattr(terms.woe, key), getattr(limits, f"woe_{key}")
+        if asked is not None and asked < floor:
+            raise Refused(
+                f"woe.{key} = {asked:g} is below limits.woe_{key} = {floor:g} here; a job may raise it"
+            )
 
 
 def _parameters(contract: Contract, me: str, columns: int) -> int:

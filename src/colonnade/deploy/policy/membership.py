@@ -215,9 +215,21 @@ def _one_hash(words: Iterable[str]) -> str:
 
 
 def announced(settings: Settings, ids: Digests) -> bytes:
-    """Return what a party announces of its set of ids, under a salt of its own that is made at first use."""
+    """Return what a party announces of its set of ids, under a salt of its own."""
+    return commitment(ids, _salt(settings))
+
+
+def secret_for(settings: Settings, purpose: str) -> bytes:
+    """Return a secret of this party's for a purpose, always the same."""
+    return hashlib.blake2b(
+        purpose.encode(), key=_salt(settings), person=b"colonnade", digest_size=32
+    ).digest()
+
+
+def _salt(settings: Settings) -> bytes:
+    """Return this party's own random key, which is made at first use."""
     path = settings.state / "memory" / "salt"
     if not path.exists():
         replace_file(path, os.urandom(32))
         path.chmod(0o600)
-    return commitment(ids, path.read_bytes())
+    return path.read_bytes()

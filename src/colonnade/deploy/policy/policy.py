@@ -10,7 +10,7 @@ from __future__ import annotations
 from colonnade.conversations.conversation import Leak
 from colonnade.deploy.books.ledger import Ledger, Spendable
 from colonnade.deploy.models import party_models
-from colonnade.deploy.policy.cost_limits import check_limits
+from colonnade.deploy.policy.cost_limits import check_floors, check_limits
 from colonnade.deploy.settings import Policy, Rule, Settings
 from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Scoring
@@ -27,7 +27,7 @@ MEANING: dict[Leak, str] = {
     "embeddings": "every party sees what all others' models make of training rows, and the server's model",
     "similarity": "label holders learn how alike two rows are in the others' columns",
     "nodes": "the first label holder learns sums for bins of every column, a party which rows share a node",
-    "evidence": "the first label holder learns rows and bads of every bin, a party the bad rate of its bins",
+    "evidence": "the first label holder learns rows and bads of every bin, a party its bins with noise",
     "two-parties": "with two parties the total minus the own share is the other's share",
 }
 
@@ -58,6 +58,7 @@ def check_training(settings: Settings, proposer: str, contract: Contract) -> Non
     if not rule.train:
         raise Refused(f"{proposer} may not propose training here")
     check_limits(settings.limits, contract, me)
+    check_floors(settings.limits, terms)
     if policy.approved is not None and terms.digest() not in policy.approved:
         raise Refused(
             f"only approved jobs are run here; {terms.name} has digest {terms.digest()[:16]}, approved: "

@@ -23,6 +23,7 @@ from colonnade.data.prepare.woe import Weighed, make_bins
 from colonnade.data.split.assign import as_they_are
 from colonnade.data.table import RawTable, Table
 from colonnade.deploy.models import party_models
+from colonnade.deploy.policy.membership import secret_for
 from colonnade.deploy.rows.large_rows import Part, StoredTables, fresh_folder
 from colonnade.deploy.rows.rows import COLUMNS, PartyRows, load_rows, split_rows
 from colonnade.deploy.session.session import Event, RunSession
@@ -31,6 +32,7 @@ from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import DataError
 from colonnade.job.sections import ClassWeight
+from colonnade.privacy.counts import CountNoise
 from colonnade.run.woe_party import WeighingTerms, weigh
 
 log = logging.getLogger("colonnade.party")
@@ -191,5 +193,8 @@ async def _weighed(session: RunSession, terms: Terms, train: RawTable) -> tuple[
     agreed = WeighingTerms(
         label_holder=terms.active[0], woe=terms.woe, network=terms.network, world="network", seed=terms.seed
     )
-    done = await weigh(session.party, session.weigh, train, _categorical(train, terms), agreed)
+    settings = session.settings
+    multiplier = max(terms.woe.noise or 0.0, settings.limits.woe_noise)
+    noise = CountNoise(multiplier, secret_for(settings, "noise of counts"))
+    done = await weigh(session.party, session.weigh, train, _categorical(train, terms), agreed, noise)
     return tuple(done.columns)

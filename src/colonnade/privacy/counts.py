@@ -1,0 +1,41 @@
+"""Noise on counts of labels that somebody else is told, for bins that it has chosen.
+
+Exact counts over enough columns are equations that have one solution: the labels. A change of one label moves
+one count of every column by one, so the counts of c columns move by sqrt(c) together, and noise of
+`multiplier` sqrt(c) hides every label as well as noise of `multiplier` hides a single count, however many
+columns a party brings (zero-concentrated differential privacy with rho = 1 / (2 multiplier^2)).
+
+Noise is a function of a secret key and of all the counts: who asks for the same counts again is told the same
+and can average nothing away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from colonnade.arrays import Rows
+from colonnade.privacy.grid import Grid
+from colonnade.privacy.noise import Noise
+
+
+@dataclass(frozen=True)
+class CountNoise:
+    """Discrete Gaussian noise of `multiplier` for one count, under a secret key of the label holder's."""
+
+    multiplier: float = 0.0
+    key: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
+
+    def told(self, counts: Rows, most: Rows, columns: int) -> Rows:
+        """Return counts with noise, each between 0 and the most that it can be."""
+        if not self.multiplier or not len(counts):
+            return counts
+        grid = Grid.of(float(max(1, most.max())), columns**0.5, self.multiplier)
+        asked = np.concatenate([counts, most, [columns]]).astype("<i8").tobytes()
+        key = hashlib.blake2b(asked, key=self.key, digest_size=32).digest()
+        numbers = np.arange(len(counts))
+        noisy = grid.whole(counts) + Noise(key).gaussian(numbers, 0 * numbers)[:, 0]
+        return np.clip(np.rint(grid.values(noisy)), 0, most).astype(np.int64)
