@@ -18,6 +18,7 @@ from colonnade.conversations.predict import Holding, Session
 from colonnade.conversations.woe import weigh_as_label_holder, weigh_as_party
 from colonnade.errors import Aborted
 from colonnade.net.endpoint import Endpoint
+from colonnade.privacy.counts import CountNoise
 from colonnade.run.federate import plan_for
 from colonnade.run.party import Party, Share, Work, train
 from colonnade.run.registry import CONVERSATIONS
@@ -194,7 +195,7 @@ def weighing() -> Case:
             async with Party(identities[me], (net,)) as party:
                 await party.join(net, "weigh")
                 if me == names[0]:
-                    found = await weigh_as_label_holder(net, y, own[me], TERMS)
+                    found = await weigh_as_label_holder(net, y, own[me], TERMS, CountNoise())
                 else:
                     found = await weigh_as_party(net, names[0], own[me], TERMS)
                 await net.finish()

@@ -47,7 +47,8 @@ def guessed(heard: list[list[tuple[Rows, float]]]) -> Rows:
         if ragged < best[0]:
             best = ragged, share
     found, *_ = np.linalg.lstsq(inside, best[1], rcond=None)
-    return (found > 0.5).astype(np.int64)
+    labels: Rows = (found > 0.5).astype(np.int64)
+    return labels
 
 
 def test_exact_counts_of_enough_columns_give_away_every_label() -> None:
