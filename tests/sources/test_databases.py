@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
+import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,12 +19,12 @@ import pytest
 from tests.servers import PASSWORD, Server
 
 from colonnade.data.read import databases
-from colonnade.data.read.databases import cost_of
+from colonnade.data.read.facts import cost_of, facts_of
 from colonnade.data.read.files import load
-from colonnade.data.read.source import read_table, size_of
+from colonnade.data.read.source import read_table, size_of, stream
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError
-from colonnade.job.source import Address
+from colonnade.job.source import Address, source_of
 
 KINDS = ["sqlite", "postgres", "mariadb"]
 
@@ -29,6 +34,22 @@ def database(request: pytest.FixtureRequest) -> str:
     """The address of a database, up to the table."""
     found = request.getfixturevalue(request.param)
     return str(found) if isinstance(found, str) else found.address("")[:-1]
+
+
+@pytest.fixture
+def write(database: str, request: pytest.FixtureRequest) -> Callable[[str], object]:
+    """What runs statements on the same database, on a connection of its own."""
+    if not database.startswith("sqlite:"):
+        found: Server = request.getfixturevalue(database.partition(":")[0].replace("postgresql", "postgres"))
+        return found.sql
+    path = database.removeprefix("sqlite:")
+
+    def script(text: str) -> None:  # two libraries of SQLite in one process do not see each other's locks
+        program = f"import sqlite3; sqlite3.connect({path!r}).executescript({text!r})"
+        subprocess.run([sys.executable, "-c", program], check=True)
+
+    script("pragma journal_mode = wal")
+    return script
 
 
 def same(one: RawTable, other: RawTable) -> None:
@@ -59,8 +80,6 @@ def test_a_query_chooses_rows_and_columns(database: str, customers: Any) -> None
 
 
 def test_what_was_read_has_a_digest_that_a_changed_value_changes(sqlite: str) -> None:
-    import sqlite3
-
     before = load(f"{sqlite}#customers").reading.digest
     assert load(f"{sqlite}#customers").reading.digest == before
     with sqlite3.connect(sqlite.removeprefix("sqlite:")) as connection:
@@ -74,10 +93,90 @@ def test_python_reads_a_table_as_arrow(postgres: Server) -> None:
     assert (table.num_rows, table.schema.field("income").type) == (400, pa.float64())
 
 
-def test_postgresql_says_what_a_query_costs(postgres: Server) -> None:
-    said = cost_of(Address(postgres.address("")[:-1], "select * from customers"))
-    assert said is not None
-    assert "PostgreSQL expects" in said
+@pytest.mark.parametrize(
+    ("kind", "types", "cost"),
+    [
+        ("postgres", "text id, town; int4 age, bad; numeric income; date since", "PostgreSQL expects "),
+        (
+            "sqlite",
+            "text id, since, town; int age, bad; real income",
+            "SQLite's plan, which has no cost: ",
+        ),
+        (
+            "mariadb",
+            "text id, town; int(11) age, bad; decimal(10,2) income; date since",
+            r"MariaDB expects to look at \d+ rows of customers \(ALL\)",
+        ),
+    ],
+)
+def test_a_table_says_its_types_and_what_it_costs(
+    kind: str, types: str, cost: str, request: pytest.FixtureRequest
+) -> None:
+    found = request.getfixturevalue(kind)
+    address = found.address("customers") if isinstance(found, Server) else f"{found}#customers"
+    said_types, said_cost = facts_of(source_of(address))
+    assert said_types == f"types: {types}"
+    assert re.match(cost, said_cost)
+
+
+def test_a_query_has_types_too(database: str) -> None:
+    """Also where it gives no row; what is computed has the type that it is read as, if no other is known."""
+    query = "select age + 1 as older, c.id from customers c where 1 = 0 order by c.id;"
+    types, *_ = facts_of(Address(database, query))
+    assert re.fullmatch(r"types: (int\w+|no type) older; (text|string) id", types)
+
+
+def test_other_databases_are_not_asked_what_a_query_costs() -> None:
+    assert cost_of(Address("mssql://host/db?driver=x", "customers")) is None
+
+
+def test_a_table_that_changes_while_it_is_read_is_read_in_one_state(
+    database: str, write: Callable[[str], object]
+) -> None:
+    """A writer changes, adds and removes rows between two batches: nothing of it is seen."""
+    numbers = "with recursive n(k) as (select 1 union all select k + 1 from n where k < 1000)"
+    write(f"create table thousand (k int); insert into thousand {numbers} select k from n")
+    wide = f"a.k, 0 as v, '{'-' * 300}' as pad"
+    write(f"create table many as select {wide} from thousand a cross join thousand b where b.k <= 100")
+    if database.startswith("postgresql:"):
+        write("grant select on many to bank")
+    try:
+        with stream(Address(database, "many")) as batches:
+            first = next(iter(batches))
+            write("update many set v = 1; delete from many where k > 900; insert into many values (0, 1, '')")
+            values = [first.column("v"), *(batch.column("v") for batch in batches)]
+        assert first.num_rows < batches.rows == 100_000
+        assert set(pa.chunked_array(values).unique().to_pylist()) == {0}
+        assert set(read_table(f"{database}#many")["v"].unique().to_pylist()) == {1}
+    finally:
+        write("drop table many; drop table thousand")
+
+
+def test_odbc_sees_the_state_in_which_its_transaction_began(
+    mariadb: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if a writer comes between the transaction and the query; a driver that fetches a whole result at
+    once, as MariaDB's does, would hide it between two batches."""
+    import arrow_odbc
+
+    mariadb.sql("create table moving as select 0 as v")
+
+    def connect(**given: Any) -> Any:
+        connection = real(**given)
+        read = connection.read_arrow_batches
+
+        def late(query: str, **others: Any) -> Any:
+            if query.startswith("select"):
+                mariadb.sql("update moving set v = 1")
+            return read(query, **others)
+
+        return SimpleNamespace(read_arrow_batches=late)
+
+    real = arrow_odbc.connect
+    monkeypatch.setattr(arrow_odbc, "connect", connect)
+    assert read_table(mariadb.address("moving"))["v"].to_pylist() == [0]
+    monkeypatch.undo()
+    mariadb.sql("drop table moving")
 
 
 def test_types_of_postgresql(postgres: Server) -> None:

@@ -20,9 +20,9 @@ from colonnade.data.prepare.party_data import PartyData
 from colonnade.data.prepare.prepare import Preparation, refuse_nothing
 from colonnade.data.prepare.survey import Survey
 from colonnade.data.problems import Problem
-from colonnade.data.read.databases import cost_of
 from colonnade.data.read.dialect import described
 from colonnade.data.read.files import load
+from colonnade.data.read.source import is_stream
 from colonnade.data.split.assign import label_holders
 from colonnade.data.table import RawTable, count
 from colonnade.errors import ColonnadeError, suggest
@@ -87,10 +87,8 @@ def _described(job: Job, tables: list[RawTable]) -> Iterator[Problem]:
     """Tell what is in every source that is no file, and what reading it costs."""
     for path, raw in zip(_sources(job).values(), tables, strict=True):
         source = source_of(path)
-        if not isinstance(source, Address):
-            continue
-        said = [*Survey(source, raw).found(), cost_of(source) if source.is_database else None]
-        yield Problem(str(source), "; ".join(text for text in said if text), stops=False)
+        if isinstance(source, Address) or is_stream(source):
+            yield Problem(str(source), "; ".join(Survey(source, raw).found()), stops=False)
 
 
 def _from(error: Exception, stops: bool = True) -> Problem:

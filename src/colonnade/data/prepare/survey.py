@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.data.prepare.categories import Counted, gaps_in
+from colonnade.data.read.facts import facts_of
 from colonnade.data.read.files import load
 from colonnade.data.table import RawTable, count, some
 from colonnade.job.source import Source
@@ -42,7 +43,7 @@ class Survey:
         text = [c for c in raw.columns if not raw.sparse and raw.column(c).dtype == object]
         gaps = {c: n for c in raw.columns if not raw.sparse and (n := int(gaps_in(raw.column(c)).sum()))}
         lines = [f"{count(raw.rows, 'row')}, {count(len(raw.columns), 'column')}: {some(raw.columns, 8)}"]
-        lines += [f"text: {some(text, 8)}"] if text else []
+        lines += [*facts_of(self.path), *([f"text: {some(text, 8)}"] if text else [])]
         counted = [f"{c} ({count(n, 'row')})" for c, n in gaps.items()]
         lines += [f"gaps: {some(counted, 8)}"] if gaps else []
         reading = [*raw.reading.said, *raw.reading.warned]

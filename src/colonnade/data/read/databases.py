@@ -7,7 +7,6 @@ secrets.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterator
@@ -48,35 +47,24 @@ ODBC_DRIVERS = {
     "mysql": "MariaDB Unicode",
     "mssql": "ODBC Driver 18 for SQL Server",
 }
+SNAPSHOT = dict.fromkeys(("mariadb", "mysql"), "start transaction with consistent snapshot, read only")
+"""What makes an ODBC connection see one state of its database and write nothing, where that is known."""
 
 
 @contextmanager
 def opened(address: Address) -> Iterator[Batches]:
     """The rows of a table or query, read in one transaction while this is open."""
-    with _rows(address, statement(address)) as reader:
+    with reading(address, statement(address)) as reader:
         yield Batches(str(address), reader.schema, iter(reader))
 
 
 def size_of(address: Address) -> tuple[int, int]:
     """Return how many rows and columns there are, as the database counts them."""
     query = statement(address)
-    with _rows(address, f"select count(*) as n from ({query}) as counted") as reader:  # noqa: S608
+    with reading(address, f"select count(*) as n from ({query}) as counted") as reader:  # noqa: S608
         rows = sum(int(batch.column(0)[0].as_py()) for batch in reader)
-    with _rows(address, f"select * from ({query}) as looked where 1 = 0") as reader:  # noqa: S608
+    with reading(address, f"select * from ({query}) as looked where 1 = 0") as reader:  # noqa: S608
         return rows, len(reader.schema)
-
-
-def cost_of(address: Address) -> str | None:
-    """Return what the database expects the query to cost, in words; None where it is not known cheaply."""
-    if address.scheme not in ("postgresql", "postgres"):
-        return None
-    with _rows(address, f"explain (format json) {statement(address)}") as reader:
-        (plan,) = json.loads("".join(row for batch in reader for row in batch.column(0).to_pylist()))
-    expected = plan["Plan"]
-    return (
-        f"PostgreSQL expects {expected['Plan Rows']:,} rows of {expected['Plan Width']} bytes, "
-        f"cost {expected['Total Cost']:,.0f} ({expected['Node Type'].lower()})"
-    )
 
 
 def check_writable(address: Address) -> None:
@@ -85,14 +73,14 @@ def check_writable(address: Address) -> None:
         raise DataError(f"{address}: scores go to {', '.join(ADBC)} alone, or to a file")
     if address.query is not None:
         raise DataError(f"{address}: scores go to a table; write {address.uri}#TABLE")
-    with _connected(address, writes=True):
+    with connected(address, writes=True):
         pass
 
 
 def write(address: Address, table: Any) -> None:
     """Add rows to a table of a database, which is made if it is not there: all of them or none."""
     schema, _, name = address.part.rpartition(".")
-    with _connected(address, writes=True) as (connection, opened_):
+    with connected(address, writes=True) as (connection, opened_):
         try:
             with connection.cursor() as cursor:
                 extra = {"db_schema_name": schema} if schema else {}
@@ -118,12 +106,13 @@ def statement(address: Address) -> str:
 
 
 @contextmanager
-def _rows(address: Address, query: str) -> Iterator[Any]:
+def reading(address: Address, query: str) -> Iterator[_Reader]:
     """The batches that a query gives; what goes wrong until the last of them names the address."""
     if address.scheme in ODBC:
-        yield _by_odbc(address, query)
+        with _by_odbc(address, query) as reader:
+            yield reader
         return
-    with _connected(address) as (connection, opened_), connection.cursor() as cursor:
+    with connected(address) as (connection, opened_), connection.cursor() as cursor:
         try:
             if address.scheme == "sqlite":  # which tells the type of a column from its first batch
                 cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH)})
@@ -152,9 +141,13 @@ class _Reader:
         except _errors() as error:
             raise _failed(self._address, self._opened, error) from None
 
+    def close(self) -> None:
+        """Forget the reader, and with it what its connection keeps for it."""
+        self._reader = iter(())
+
 
 @contextmanager
-def _connected(address: Address, *, writes: bool = False) -> Iterator[tuple[Any, Opened]]:
+def connected(address: Address, *, writes: bool = False) -> Iterator[tuple[Any, Opened]]:
     """A connection by ADBC, with a transaction that sees one state of the database."""
     dbapi, found = _driver(address, "dbapi"), open_address(address)
     try:
@@ -191,22 +184,31 @@ def _arguments(address: Address, found: Opened, *, writes: bool) -> tuple[Any, .
             raise DataError(f"{other}://: is no database that ADBC speaks to")
 
 
-def _by_odbc(address: Address, query: str) -> _Reader:
-    """Return the batches of a query by ODBC."""
+@contextmanager
+def _by_odbc(address: Address, query: str) -> Iterator[_Reader]:
+    """The batches of a query by ODBC."""
     arrow_odbc, found = _driver(address), open_address(address)
     parts = urlsplit(found.uri)
     try:
-        reader = arrow_odbc.read_arrow_batches_from_odbc(
-            query=query,
+        connection = arrow_odbc.connect(
             connection_string=_connection_string(address, parts),
-            batch_size=BATCH,
             user=None if parts.username is None else unquote(parts.username),
             password=None if parts.password is None else unquote(parts.password),
             login_timeout_sec=CONNECT_S,
         )
+        if address.scheme in SNAPSHOT:
+            connection.read_arrow_batches(SNAPSHOT[address.scheme])
+        reader = connection.read_arrow_batches(query, batch_size=BATCH)
     except _errors() as error:
         raise _failed(address, found, error) from None
-    return _Reader(address, found, reader.into_pyarrow_record_batch_reader())
+    read = _Reader(address, found, reader)
+    try:
+        yield read
+    finally:
+        read.close()
+        if address.scheme in SNAPSHOT:  # others may not wait until this connection is forgotten
+            with suppress(*_errors()):
+                connection.read_arrow_batches("rollback")
 
 
 def _connection_string(address: Address, parts: Any) -> str:

@@ -48,6 +48,14 @@ def size_of(source: Source) -> tuple[int, int]:
         return int(found.count_rows()), len(found.schema)
 
 
+def about(source: Source) -> tuple[Any, int, int]:
+    """Return the columns of Parquet files with their types, how many files there are, and their bytes."""
+    with _understood(source):
+        found = _dataset(source)
+        sizes = [each.size for each in found.filesystem.get_file_info(found.files)]
+        return found.schema, len(sizes), sum(sizes)
+
+
 @contextmanager
 def copied(address: Address) -> Iterator[Path]:
     """A copy of an object on this machine, which goes when this ends; errors name the object."""

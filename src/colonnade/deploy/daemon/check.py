@@ -14,7 +14,7 @@ from importlib.util import find_spec
 import msgspec
 import numpy as np
 
-from colonnade.data.read.databases import cost_of
+from colonnade.data.read.facts import facts_of
 from colonnade.data.read.ids import shown
 from colonnade.data.table import RawTable
 from colonnade.deploy.books.ledger import Ledger
@@ -24,7 +24,6 @@ from colonnade.deploy.settings import Code, Entry, Serve, Settings, address
 from colonnade.deploy.tokens import read_token
 from colonnade.errors import ColonnadeError, DataError, JobError, ShareError, suggest
 from colonnade.job import Key
-from colonnade.job.source import Address
 
 Found = Iterator[str | ColonnadeError]
 """Lines about what there is, and errors about what has to be put right."""
@@ -114,9 +113,7 @@ def _entry(settings: Settings, name: str, entry: Entry, there: set[str]) -> Iter
         f"{name}: {raw.rows} rows, id {' + '.join(entry.keys)}{such}, "
         f"{'label ' + entry.label if entry.label else 'no label'}, offers {columns}{_gaps(kept)}"
     )
-    yield from (f"{name}: {text}" for text in (*raw.reading.said, *raw.reading.warned))
-    if isinstance(path, Address) and path.is_database and (cost := cost_of(path)) is not None:
-        yield f"{name}: {cost}"
+    yield from (f"{name}: {text}" for text in (*facts_of(path), *raw.reading.said, *raw.reading.warned))
 
 
 def _gaps(raw: RawTable) -> str:
