@@ -61,8 +61,10 @@ def test_labels_are_blind_where_a_job_does_not_say(usual_labels: None) -> None:
     assert compose(three).job.secure.labels == "blind"
     alone = job_from({"algorithm": "vfb2-saga", "data": {"train": "x.csv", "parties": 1}})
     assert compose(alone).job.secure.labels == "clear"
-    other = job_from({"algorithm": "lbfgs", "data": {"train": "x.csv", "parties": 3}})
-    assert compose(other).job.secure.labels is None
+    other = job_from({"algorithm": "lbfgs", "data": {"train": "x.csv", "parties": 2}})
+    assert compose(other).job.secure.labels == "clear"
+    pulls = job_from({"algorithm": "asysqn-svrg", "data": {"train": "x.csv", "parties": 3}})
+    assert compose(pulls).job.secure.labels is None
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ Trait = Literal[
     "counts-classes",  # how many classes there are may be counted, where the job does not say
     "blind-labels",  # can be trained so that only the label holder learns what labels follow from
     "blind-by-itself",  # and is where the job does not say otherwise
+    "encrypts",  # two parties alone can be blind, as products are encrypted
     "takes-gaps",  # columns need no scale, a gap may stay a gap, and categories are numbered
     "few-rounds",  # a training is so short that some more may be spent on a choice
     "quick-alone",  # a party trains the same on its own columns at once, to compare with

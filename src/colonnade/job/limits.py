@@ -73,6 +73,12 @@ def _check_secure(secure: Secure, refuse: Refuse) -> None:
     given = secure.neighbours
     if isinstance(given, int) and (given < 2 or given % 2):
         refuse(f"secure.neighbours: {given} is not an even number from 2 on, half of them on either side")
+    if secure.noise is not None and secure.epsilon is not None:
+        refuse("secure.epsilon: says how much noise there is, and so does secure.noise; give one of them")
+    if secure.noise is not None and not 0.25 <= secure.noise <= 1e6:
+        refuse(f"secure.noise: {secure.noise:g} rows; from 0.25, below which labels follow from gradients")
+    if secure.epsilon is not None and not 1e-3 <= secure.epsilon <= 1e3:
+        refuse(f"secure.epsilon: {secure.epsilon:g} is not from 0.001 to 1000")
 
 
 def _check_data(data: Data, refuse: Refuse) -> None:

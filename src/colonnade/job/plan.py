@@ -77,6 +77,21 @@ class Hidden(Section, frozen=True):
     dealers: dict[str, str]
 
 
+class Encrypted(Section, frozen=True):
+    """How two parties train whose products are encrypted, with nobody beside them.
+
+    `noise` is in every gradient that a party is told, in rows; or as much as `epsilon` asks for.
+    """
+
+    passes: int
+    noise: float
+    epsilon: float | None = None
+    delta: float = 1e-5
+    profile: Literal["lean", "strict"] = "lean"
+    weighted: bool = False  # whether rows have weights
+    tight: bool = False  # few rows for the columns: own weights tell more of labels
+
+
 class Blind(Section, frozen=True):
     """Who helps whom where nobody but the label holder may learn what labels follow from.
 
@@ -86,6 +101,7 @@ class Blind(Section, frozen=True):
     dealers: dict[str, str]
     reveal: RevealName
     hidden: Hidden | None = None  # None: the label holder learns total scores
+    encrypted: Encrypted | None = None  # two parties alone; nobody deals, and scores are hidden
 
 
 class Plan(Section, Generic[C], frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ Broadcast = Literal["star", "tree"]
 LabelsName = Literal["blind", "clear"]
 RevealName = Literal["owner", "never"]
 ScoresName = Literal["open", "hidden"]
+ProductsName = Literal["dealer", "encrypted", "auto"]
 Device = Literal["cpu", "cuda", "auto"]
 
 
@@ -83,6 +84,15 @@ class Secure(Section, frozen=True):
     helper: str | None = None  # the party that deals random words where labels are blind
     reveal: RevealName = "owner"  # who learns the weights of a blind run in the end
     scores: ScoresName = "open"  # whether the label holder of a blind run learns total scores in training
+    products: ProductsName = (
+        "auto"  # who multiplies where labels are blind: a third party's words, or encryption
+    )
+    noise: float | None = (
+        None  # of encrypted runs: rows of noise in what a party is told of a gradient; None: 3
+    )
+    epsilon: float | None = (
+        None  # of encrypted runs: instead, noise for so much of a label in all (delta 1e-5)
+    )
 
 
 class Cascade(Section, frozen=True):

@@ -42,6 +42,7 @@ from colonnade.messages.daemons import (
     Score,
     Settled,
 )
+from colonnade.messages.encrypted import Sealed
 from colonnade.messages.rounds import (
     Abort,
     Alive,
@@ -120,6 +121,7 @@ __all__ = [
     "Roster",
     "Score",
     "Seal",
+    "Sealed",
     "SealedLabels",
     "Sealing",
     "Settled",

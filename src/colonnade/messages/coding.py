@@ -15,10 +15,11 @@ from colonnade.messages.blind import OfBlindRuns
 from colonnade.messages.cascade import OfCascades
 from colonnade.messages.common import OfRows
 from colonnade.messages.daemons import OfDaemons
+from colonnade.messages.encrypted import Sealed
 from colonnade.messages.rounds import OfRounds
 from colonnade.messages.trees import OfTrees
 
-AnyMessage = OfRounds | OfCascades | OfRows | OfDaemons | OfTrees | OfBlindRuns
+AnyMessage = OfRounds | OfCascades | OfRows | OfDaemons | OfTrees | OfBlindRuns | Sealed
 
 # a dtype is one byte on the wire; what is not in this list cannot be sent
 _DTYPES = tuple(np.dtype(code) for code in ("<f8", "<u8", "<f4", "<i8", "<u4", "<i4", "<u2", "u1"))

@@ -15,15 +15,19 @@ from msgspec import structs
 from colonnade.conversations.conversation import Conversation
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job, Training
-from colonnade.job.plan import Blind, Facts, Hidden
-from colonnade.job.sections import LabelsName
+from colonnade.job.plan import Blind, Encrypted, Facts, Hidden
+from colonnade.job.sections import LabelsName, ProductsName
 from colonnade.secure.sums import HIDING, SUMS
 
 TWO_PARTIES = (
     "secure.labels: two parties have no third one that could deal random words, so labels cannot be blind, "
-    "as they are by default; add a neutral party as secure.helper, or set secure.labels = 'clear', and the "
-    "other party learns every label"
+    "as they are by default; use algorithm = 'lbfgs', whose products can be encrypted, add a neutral party "
+    "as secure.helper, or set secure.labels = 'clear', and the other party learns every label"
 )
+PASSES = 12  # of an encrypted run: what more would gain is less than its noise
+NOISE = 3.0  # rows of noise in every gradient of an encrypted run
+MOST_LEAN = 1_500_000  # rows: more leave columns too few bits in the smaller ring
+FEW, CROWDED = 1000, 0.02  # rows, and columns of one owner a row: where own weights begin to tell labels
 
 
 def settled(job: Job, conversation: Conversation[Any]) -> Job:
@@ -60,8 +64,7 @@ def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
             f"secure.labels = 'blind': {job.algorithm} cannot be trained without telling what labels follow "
             "from; set secure.labels = 'clear', or use another algorithm"
         )
-    if len(job.data.party_names) == 2:
-        yield JobError(TWO_PARTIES)
+    yield from _products_faults(job, conversation, len(job.data.party_names))
     if not SUMS[job.secure.sum].hides_pieces:
         yield JobError(
             f"secure.labels = 'blind': a {job.secure.sum} sum shows pieces of the masks; use sum = {HIDING}"
@@ -71,6 +74,33 @@ def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
             "network.broadcast = 'tree': in a blind run everybody is sent words that it alone may read, and "
             "nothing passes through others; drop the key, or set secure.labels = 'clear'"
         )
+
+
+def _products_faults(job: Job, conversation: Conversation[Any], parties: int) -> Iterator[JobError]:
+    """Yield what does not go together with how products are made in a blind run."""
+    secure, encrypts = job.secure, "encrypts" in conversation.traits
+    if secure.products == "encrypted" and not encrypts:
+        yield JobError(
+            f"secure.products = 'encrypted': {job.algorithm} multiplies by a third party's words; use "
+            "algorithm = 'lbfgs', or products = 'dealer'"
+        )
+    if secure.products == "encrypted" and parties != 2:
+        yield JobError(
+            f"secure.products = 'encrypted': two parties multiply so, and here are {parties}; drop the key"
+        )
+    if parties == 2 and not encrypted_between(secure.products, conversation, parties):
+        yield JobError(TWO_PARTIES)
+    if parties > 2 and encrypts:
+        yield JobError(
+            f"secure.labels = 'blind': {job.algorithm} is blind between two parties; with more use "
+            "algorithm = 'vfb2-saga', or set secure.labels = 'clear'"
+        )
+
+
+def encrypted_between(products: ProductsName, conversation: Conversation[Any], parties: int) -> bool:
+    """Return whether the products of a blind run are encrypted: two parties alone, if their algorithm
+    can."""
+    return parties == 2 and products != "dealer" and "encrypts" in conversation.traits
 
 
 def labels_of(terms: Training, conversation: Conversation[Any], parties: int) -> LabelsName:
@@ -99,6 +129,8 @@ def blind_of(job: Job, conversation: Conversation[Any], facts: Facts) -> Blind |
             "columns; name another party"
         )
     others = [party for party in facts.columns if party != asker]
+    if encrypted_between(job.secure.products, conversation, len(facts.columns)):
+        return Blind(dealers={}, reveal=job.secure.reveal, encrypted=encrypted_of(job, facts))
     if len(others) < 2:
         raise JobError(TWO_PARTIES)
     owners = [party for party in others if facts.columns[party]]
@@ -106,6 +138,25 @@ def blind_of(job: Job, conversation: Conversation[Any], facts: Facts) -> Blind |
     if job.secure.scores == "hidden":
         hidden = hidden_of(asker, dealers, others, helper, own=bool(facts.columns[asker]))
     return Blind(dealers=dealers, reveal=job.secure.reveal, hidden=hidden)
+
+
+def encrypted_of(job: Job, facts: Facts) -> Encrypted:
+    """Return the terms of a run whose products are encrypted."""
+    if len(facts.label_holders) > 1:
+        raise JobError(
+            "secure.labels = 'blind': both parties hold the label, so nothing of it can be hidden; set "
+            "data.active = 1, or secure.labels = 'clear'"
+        )
+    secure, train = job.secure, job.train
+    usual = train.tolerance is None or train.tolerance > 0
+    return Encrypted(
+        passes=min(train.epochs, PASSES) if usual else train.epochs,
+        noise=NOISE if secure.noise is None else secure.noise,
+        epsilon=secure.epsilon,
+        profile="lean" if facts.rows <= MOST_LEAN else "strict",
+        weighted=facts.weighted,
+        tight=facts.rows < FEW or max(facts.columns.values()) > CROWDED * facts.rows,
+    )
 
 
 def hidden_of(

@@ -54,7 +54,7 @@ def _run_notes(plan: Plan[Any]) -> list[str]:
     if "no-sum" not in conversation.traits:
         if told := SUMS[plan.secure_sum].gives_away(parties):
             found.append(f"{plan.secure_sum} sum: {told}")
-        if parties == 2:
+        if parties == 2 and not (plan.blind and plan.blind.encrypted):
             found.append(
                 "two parties: the total minus the own share is the other's share, no sum can hide it"
             )

@@ -1,6 +1,7 @@
 """Which kind of party L-BFGS on all rows has, as `plan.blind` says.
 
-    None      theta in clear: `algorithm.full`
+    None                theta in clear: `algorithm.full`
+    blind.encrypted     two parties alone, products under encryption: `algorithm.encrypted`
 
 A kind of party is a module with a `converse(context, ...)`, which is given its part of `plan.blind`. Who
 trains by words of dealers adds a row here, and says in `run.blind` when it is planned.
@@ -9,7 +10,7 @@ trains by words of dealers adds a row here, and says in `run.blind` when it is p
 from __future__ import annotations
 
 from colonnade.conversations.context import Context, Outcome
-from colonnade.conversations.linear.algorithm import full
+from colonnade.conversations.linear.algorithm import encrypted, full
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.errors import JobError
 
@@ -18,4 +19,6 @@ async def converse_full(context: Context[FullSettings]) -> Outcome:
     """Train the party's block from all rows at once."""
     if context.plan.blind is None:
         return await full.converse(context)
+    if context.plan.blind.encrypted is not None:
+        return await encrypted.converse(context, context.plan.blind.encrypted)
     raise JobError("secure.labels = 'blind': lbfgs has no kind of party for this plan")

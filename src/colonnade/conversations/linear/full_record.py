@@ -6,9 +6,11 @@ from colonnade.conversations.conversation import Conversation
 from colonnade.conversations.linear.converse_full import converse_full
 from colonnade.conversations.linear.record import LinearShares, theta_notes
 from colonnade.conversations.linear.settings import FullSettings
+from colonnade.conversations.linear.two.theta import FORMS
 from colonnade.conversations.pooling import pooled_optimum
 from colonnade.errors import JobError
 from colonnade.job import Job
+from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import Preset
 
 MEMORY = 20  # pairs
@@ -26,20 +28,71 @@ def check(job: Job, preset: Preset) -> None:
     if train.regularizer != "l2" or train.l1:
         key = "regularizer" if train.regularizer != "l2" else "l1"
         raise JobError(f"train.{key}: {preset.name} is for l2 alone; use vfb2-svrg, vfb2-saga, ...")
+    if job.secure.labels == "blind":
+        check_encrypted(job)
+
+
+def check_encrypted(job: Job) -> None:
+    """Refuse what nobody could know of a run that opens nothing before its end, or that has no such form."""
+    train, words = job.train, "secure.labels = 'blind': "
+    if train.loss is not None and train.loss not in FORMS:
+        known = ", ".join(FORMS)
+        raise JobError(
+            f"{words}theta of the {train.loss} loss cannot be shared by two parties; known: {known}"
+        )
+    if train.target is not None:
+        raise JobError(f"{words}nobody knows the loss before the end of an encrypted run; drop train.target")
+    if job.privacy.mechanism != "none":
+        raise JobError(f"{words}noise on labels is for clear runs; drop [privacy], or set secure.epsilon")
+
+
+def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> FullSettings:
+    """Return the settings; refused where labels are blind and have several classes, or no epsilon."""
+    if job.secure.labels == "blind":
+        if facts.task == "multiclass":
+            raise JobError(
+                "secure.labels = 'blind': a label of several classes cannot be hidden between two parties; "
+                "make it one class against the rest, or set secure.labels = 'clear'"
+            )
+        if facts.task == "regression" and job.secure.epsilon is not None:
+            raise JobError("secure.epsilon: a number has no bound that epsilon could go by; set secure.noise")
+    return FullSettings(memory=MEMORY)
+
+
+def notes(plan: Plan[FullSettings]) -> list[str]:
+    """Return what a run gives away: theta, or in an encrypted run gradients with noise."""
+    terms = None if plan.blind is None else plan.blind.encrypted
+    if terms is None:
+        return theta_notes(plan)
+    found = [
+        "nobody is sent a label, a column or a score of a training row: products are encrypted; each party "
+        f"learns the gradient of its own columns in {terms.passes} passes, "
+        + (
+            f"with noise of {terms.noise:g} rows"
+            if terms.epsilon is None
+            else f"with noise for epsilon = {terms.epsilon:g}, delta = {terms.delta:g} of a label"
+        )
+    ]
+    if terms.tight:
+        found.append(
+            "few rows for this number of columns: a party's own weights tell up to a tenth (AUC) more of labels "
+            "than its columns do"
+        )
+    return found
 
 
 FULL = Conversation(
     name="full",
     converse=converse_full,
     settings=FullSettings,
-    choose=lambda job, preset, facts, pace: FullSettings(memory=MEMORY),
+    choose=choose,
     pooled=pooled_optimum,
     share=LinearShares(),
-    notes=theta_notes,
+    notes=notes,
     leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
     check=check,
     understands=frozenset({"train.loss", "train.l1"}),
     usual_batch=lambda job, preset, rows: rows,
     intercept=lambda job: True,
-    traits=frozenset({"quick-alone", "few-rounds"}),
+    traits=frozenset({"quick-alone", "few-rounds", "blind-labels", "encrypts"}),
 )

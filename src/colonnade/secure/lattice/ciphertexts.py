@@ -50,6 +50,21 @@ class Ciphertexts:
         reader.end()
         return Ciphertexts(parameters, seed, values)
 
+    def plus(self, messages: Words) -> Ciphertexts:
+        """Return encryptions of what is encrypted plus these polynomials, [groups, polynomials, N].
+
+        c_1 stays as it was: this hides nothing from who has the key.
+        """
+        ring, values = self.parameters, self.values.copy()
+        for k, m in enumerate(ring.moduli):
+            for group, plain in enumerate(messages):
+                added = np.zeros_like(plain)
+                code().scaled(plain, added, *scaling(m.p, ring.plain, ring.q))
+                c_0 = values[k, group, 0]
+                c_0 += m.forward(added)
+                c_0 -= np.uint64(m.p) * (c_0 >= np.uint64(m.p))
+        return Ciphertexts(ring, self.seed, values)
+
 
 def _room(parameters: Parameters, seed: bytes, groups: int, terms: int) -> Words:
     """Return room for ciphertexts, c_1 filled in."""

@@ -155,12 +155,17 @@ class Columns:
 
 def encrypted_vector(key: SecretKey, ring: CoefficientParameters, t: Words, together: int = 1) -> Ciphertexts:
     """Return a vector of numbers modulo t, encrypted for `gradient`."""
+    return key.encrypt(in_chunks(ring, t, together))
+
+
+def in_chunks(ring: CoefficientParameters, t: Words, together: int = 1) -> Words:
+    """Return a vector as polynomials, as `gradient` takes it: [1, chunks, N]."""
     of_a_chunk = ring.degree // together
     messages = np.zeros((1, -(-len(t) // of_a_chunk), ring.degree), dtype=np.uint64)
     room = np.zeros(messages.shape[1] * of_a_chunk, dtype=np.uint64)
     room[: len(t)] = t
     messages[0, :, :of_a_chunk] = room.reshape(-1, of_a_chunk)
-    return key.encrypt(messages)
+    return messages
 
 
 def encrypted_weights(key: SecretKey, ring: CoefficientParameters, w: Words) -> Ciphertexts:

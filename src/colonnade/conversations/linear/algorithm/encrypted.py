@@ -1,0 +1,338 @@
+"""L-BFGS on all rows between two parties alone: neither learns a label, a column or a score of the other.
+
+A holds the label, P does not; both hold columns. Scores are shared by themselves: z = u + v, u = X_A w_A at
+A and v = X_P w_P at P, and theta is a sum of products of a function of u and one of v (`two.theta`).
+Products are made under encryption that only the asker can open (`secure.lattice`, `two.products`). A pass:
+
+1. both tell how far their scores reach, rounded up to 2^(k/2): which functions there are follows from it;
+2. theta: A asks, P answers; each ends with a part that is uniform without the other. In the first pass
+   theta follows from labels alone, and is A's;
+3. gradients: each asks with its part of theta, the other adds its own and multiplies by its columns, and
+   the asker gives back its part of the answer **with noise of S rows**, fresh, discrete and Gaussian;
+4. both tell inner products of their blocks of all vectors, rounded to 5 bits, and step (`two.noisy_lbfgs`).
+
+Every key is made for one question and thrown away. There is a fixed number of passes, and no loss before
+the end.
+
+What each side learns: its own gradient with the other's noise, in every pass; rounded inner products; how
+far the other's scores reach; how large the largest number of every column of the other is beside its
+length. In the end its own weights. A learns the loss of the finished model with noise of S rows, the size
+of P's weights, and total scores of test rows, where there are some. docs/two.md has every message, and why
+it says nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from colonnade.arrays import Floats, Words
+from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.evaluate import MEGA, Mark
+from colonnade.conversations.linear.settings import FullSettings
+from colonnade.conversations.linear.two import measure
+from colonnade.conversations.linear.two.line import Line
+from colonnade.conversations.linear.two.noise import Loudness
+from colonnade.conversations.linear.two.noisy_lbfgs import FirstMatrix, NoisyLbfgs, few_bits
+from colonnade.conversations.linear.two.own_columns import OwnColumns, theta_bits, together_for
+from colonnade.conversations.linear.two.products import (
+    Asked,
+    GradientAsker,
+    GradientOwner,
+    answer_rows,
+    ask_rows,
+    modulo,
+    noise_for,
+)
+from colonnade.conversations.linear.two.rare import gram
+from colonnade.conversations.linear.two.theta import FORMS, LOUD, Reaches, Whole, code_of, size_of
+from colonnade.errors import FixedPointOverflow, JobError
+from colonnade.job.plan import Encrypted
+from colonnade.losses import labels_of, weights_of
+from colonnade.models.linear import rows_of
+from colonnade.regularizers import Penalty
+from colonnade.secure.lattice.parameters import LEAN, STRICT, coefficients_beside
+from colonnade.state import Declared
+
+LEAST_BITS = 4  # of theta: below that rounding is louder than what is said
+_CODES = {"low": -1000, "high": 1000}
+_WORK = 60.0  # numbers of a column that a product of a row takes the time of, and four a number of a gradient
+
+
+async def converse(context: Context[FullSettings], encrypted: Encrypted) -> Outcome:
+    """Train the party's block; the first label holder is A, the other party P."""
+    kind = LabelSide if context.me == context.evaluator else OwnerSide
+    conversation = kind(context, encrypted)
+    await conversation.run()
+    return conversation.outcome()
+
+
+class EncryptedConversation:
+    """What both sides do alike."""
+
+    STATE = Declared(parts=("lbfgs",))
+
+    def __init__(self, context: Context[FullSettings], encrypted: Encrypted) -> None:
+        self.context, self.encrypted = context, encrypted
+        self.line = Line(context.net, context.net.peers[0])
+        self.form = FORMS[context.plan.objective.loss]
+        self.slots = STRICT if encrypted.profile == "strict" else LEAN
+        self.ring = coefficients_beside(self.slots)
+        self.rng = np.random.default_rng()
+        X = context.train.X
+        self.columns = OwnColumns(X, self.slots, self.ring, context.memory, context.engine)
+        if not len(self.columns.kept):
+            raise JobError(
+                f"secure.products = 'encrypted': every column of {context.me} says something of few rows "
+                "alone; more rows or coarser columns are needed"
+            )
+        free = [place for place, column in enumerate(self.columns.kept) if column in context.train.free]
+        self.free = tuple(free)
+        self.evaluation = context.evaluation()
+        self.unit = 1.0
+
+    # -- before the first pass --------------------------------------------------------------------------
+
+    async def set_up(self) -> None:
+        """Tell of the own columns what the other must know, and learn it of the other's."""
+        own, rows = self.columns, self.context.train.rows
+        await self.line.tell(len(own.kept), code_of(own.longest), *own.codes.tolist())
+        told = await self.line.told(None, -(2**30), 2**30)
+        if len(told) < 3 or told[0] != len(told) - 2 or np.abs(told[2:]).max() > 1000:
+            raise JobError(f"{self.line.peer} told {len(told)} numbers of its columns that cannot be")
+        width = int(told[0])
+        self.asked = Asked(rows, width, together_for(self.ring, min(rows, 2**20), width), told[2:])
+        self.longest = size_of(int(told[1]))
+        self.loudness, self.unit = await self.agree()
+        objective = self.context.plan.objective
+        self.penalty = Penalty(self.context.regularizer, objective.l2 / self.unit, 0.0, self.free)
+        spread = own.spread(self.loudness.rows)
+        moments = gram(self.context.train.X, own.kept) * (self.form.curvature(self.unit) / rows)
+        first = FirstMatrix(moments, self.penalty.bend(np.ones(len(spread)), np.ones(len(spread))), spread)
+        self.lbfgs = NoisyLbfgs(first, self.penalty, self.start())
+        self.context.gates.keep(self, "lbfgs", name="EncryptedConversation")
+
+    async def agree(self) -> tuple[Loudness, float]:
+        """Return how loud the noise is, and the unit of theta, as A says."""
+        raise NotImplementedError
+
+    def start(self) -> Floats:
+        """Return the weights to begin with."""
+        return np.zeros(len(self.columns.kept))
+
+    # -- passes -----------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Make all passes, and measure the finished model."""
+        await self.set_up()
+        gates, state = self.context.gates, self.lbfgs.state
+        gates.begin(1)
+        while state.steps < self.encrypted.passes:
+            gradient = await self.one_pass()
+            own = self.lbfgs.told(gradient)
+            self.lbfgs.step(own + await self.line.exchange(own))
+            if gates.due(state.steps):
+                await gates.reached(state.steps)
+        self.w = np.zeros(self.columns.width)
+        self.w[self.columns.kept] = self.lbfgs.weights
+        await self.measure()
+
+    async def one_pass(self) -> Floats:
+        """Return the gradient of the own block, with noise."""
+        scores = self.scores(self.lbfgs.state.w)
+        await self._charge(4 * self.columns.width)
+        return await self.gradient_at(scores, first=not self.lbfgs.state.steps)
+
+    async def gradient_at(self, scores: Floats, *, first: bool) -> Floats:
+        """Return the gradient of the own block at these parts of scores."""
+        raise NotImplementedError
+
+    def scores(self, w: Floats) -> Floats:
+        """Return the own part of all scores with weights of the columns that are kept."""
+        whole = np.zeros(self.columns.width)
+        whole[self.columns.kept] = w
+        return self.columns.scores(whole)
+
+    async def gradients(self, theta: Words, bits: int) -> Floats:
+        """Ask for the other's gradient and answer for the own one; returns that, with the other's noise."""
+        asker = GradientAsker(self.line, self.ring, self.asked)
+        owner = GradientOwner(self.line, self.ring, self.columns)
+        await asker.ask(theta)
+        await owner.answer(theta)
+        await asker.give_back(noise_for(self.ring, self.asked.codes, self.loudness.rows, bits))
+        return await owner.open(bits)
+
+    def part_of(self, answered: Words, whole: Whole) -> Words:
+        """Return a part of theta: of the products, and what this party adds by itself."""
+        t = np.uint64(self.slots.plain)
+        return (answered + modulo(whole.own, self.slots.plain)) % t
+
+    async def _charge(self, values: float) -> None:
+        await self.context.charge(values * self.context.train.rows)
+
+    # -- the end ----------------------------------------------------------------------------------------
+
+    async def measure(self) -> None:
+        """Measure the finished model."""
+        raise NotImplementedError
+
+    def test_scores(self) -> Floats | None:
+        """Return the own part of scores of test rows."""
+        test = self.context.test
+        return None if test is None else rows_of(test.X).scores(0, test.rows, self.w)
+
+    def outcome(self) -> Outcome:
+        """Return what this party returns."""
+        steps = self.lbfgs.state.steps
+        return Outcome(
+            weights={"w": self.w},
+            step=1.0,
+            rounds=steps,
+            updates=steps,
+            evaluation=self.evaluation,
+            delays=Counter({0: steps}),
+            epsilon=self.loudness.epsilon,
+        )
+
+
+class LabelSide(EncryptedConversation):
+    """A: it holds the labels, asks for theta, and learns how good the model is."""
+
+    def __init__(self, context: Context[FullSettings], encrypted: Encrypted) -> None:
+        super().__init__(context, encrypted)
+        y = context.label_holder.y
+        self.y, self.weight = labels_of(y), weights_of(y)
+
+    async def agree(self) -> tuple[Loudness, float]:
+        """Tell how loud the noise is, and in which unit theta is."""
+        holder, terms = self.context.label_holder, self.encrypted
+        spread = 1.0 if self.weight is None else float(np.sqrt(np.mean(self.weight**2)))
+        heaviest = 1.0 if self.weight is None else float(self.weight.max())
+        both = np.hypot(self.longest, self.columns.longest)
+        loudness = Loudness.of(terms, spread, heaviest * float(both))
+        begun = holder.loss.start(holder.y) if self.free else 0.0
+        size = float(np.sqrt(np.mean(holder.loss.dz(np.full(len(self.y), begun), holder.y) ** 2)))
+        unit = round(np.log2(size)) if self.form.scaled and size else 0
+        await self.line.tell(loudness.code, unit)
+        return loudness, 2.0**unit
+
+    async def gradient_at(self, scores: Floats, *, first: bool) -> Floats:
+        """Make theta with P, and both gradients of it."""
+        u, weight = scores, self.weight
+        if first:
+            theta = self.context.label_holder.loss.dz(u, self.context.label_holder.y) / self.unit
+            bits = self._bits(float(np.linalg.norm(theta)))
+            await self.line.tell(bits)
+            steps = np.rint(np.ldexp(theta, bits)).astype(np.int64)
+            asker = GradientAsker(self.line, self.ring, self.asked)
+            await asker.ask(modulo(steps, self.slots.plain))
+            await asker.give_back(noise_for(self.ring, self.asked.codes, self.loudness.rows, bits))
+            return self.columns.gradient(theta) + self._own_noise(bits)
+        owners, size = (await self.line.told(2, **_CODES)).tolist()
+        bound, larger = self.form.bound(u, self.y, weight, size_of(size))
+        bits = self._bits(bound / self.unit)
+        right = round((bits + np.log2(larger / self.unit)) / 2)
+        reaches = Reaches(code_of(float(np.abs(u).max(initial=0.0))), owners, weight is not None)
+        await self.line.tell(reaches.holder, bits, right)
+        factors = self.form.holder(u, self.y, weight, reaches).over(self.unit)
+        whole = factors.whole(bits, bits - right, self.rng)
+        await self._charge(_WORK * len(whole.products))
+        answered = await ask_rows(self.line, self.slots, whole.products)
+        return await self.gradients(self.part_of(answered, whole), bits) + self._own_noise(bits)
+
+    def _own_noise(self, bits: int) -> Floats | float:
+        """Return noise for the own block as well, if all that is told must follow from noisy gradients."""
+        if self.loudness.epsilon is None:
+            return 0.0
+        own = self.columns
+        words = noise_for(self.ring, own.codes, self.loudness.rows, bits) * self.ring.unit
+        noise: Floats = words / own.scale / own.rows * 2.0**-bits
+        return noise
+
+    def _bits(self, bound: float) -> int:
+        """Return bits of theta, so that no inner product of it with a column can wrap around."""
+        room = self.slots.plain / 2 / (self.columns.length * LOUD * max(bound, 1e-30))
+        bits = min(int(np.floor(np.log2(room) + 1e-9)), 2 * theta_bits(self.slots, len(self.y)))
+        if bits < LEAST_BITS:
+            raise FixedPointOverflow(
+                "labels, weights or scores differ so much in size that sums of them leave no room for the "
+                "small; cap them, or raise train.l2"
+            )
+        return bits
+
+    async def measure(self) -> None:
+        """Learn the loss of all training rows in one number, and total scores of test rows."""
+        u, weight, holder = self.scores(self.lbfgs.weights), self.weight, self.context.label_holder
+        owners = int((await self.line.told(1, **_CODES))[0])
+        reaches = Reaches(code_of(float(np.abs(u).max(initial=0.0))), owners, weight is not None)
+        await self.line.tell(reaches.holder)
+        factors = self.form.holders_loss(u, self.y, weight, reaches)
+        total = await measure.learn_loss(self.line, self.ring, factors) + float(factors.own.sum())
+        base = self.form.at_zero(self.y)
+        total += float(holder.loss.value(np.zeros_like(self.y), holder.y).sum())
+        total -= float((base if weight is None else weight * base).sum())
+        penalty, sent = (await self.line.shown(2)).tolist()
+        penalty += self.context.penalty.value(self.w)
+        z = self.test_scores()
+        if z is not None:
+            z = z + await self.line.shown(len(z))
+        scribe = self.evaluation.scribe
+        if scribe is None:
+            raise RuntimeError(f"{self.context.me} is not the evaluator")
+        scribe.ending.strict = False  # noise may end anywhere
+        sent = round(sent * MEGA) + self.evaluation.sent_bytes()
+        steps = self.lbfgs.state.steps
+        mark = Mark(steps, steps, final=True)
+        scribe.note(total / len(u), z, penalty, sent, self.context.net.clock.now(), mark)
+
+    def start(self) -> Floats:
+        """Return zeros, and for the own intercept what fits all labels best."""
+        w = super().start()
+        if self.free:
+            holder = self.context.label_holder
+            w[list(self.free)] = holder.loss.start(holder.y)
+        return w
+
+
+class OwnerSide(EncryptedConversation):
+    """P: it holds columns and no label, and answers."""
+
+    async def agree(self) -> tuple[Loudness, float]:
+        """Learn how loud the noise is, and in which unit theta is."""
+        code, unit = (await self.line.told(2, -200, 200)).tolist()
+        return Loudness(code), 2.0**unit
+
+    async def gradient_at(self, scores: Floats, *, first: bool) -> Floats:
+        """Answer for theta, and make both gradients of it."""
+        v = scores
+        if first:
+            bits = int((await self.line.told(1, **_CODES))[0])
+            owner = GradientOwner(self.line, self.ring, self.columns)
+            await owner.answer(np.zeros(len(v), dtype=np.uint64))
+            return await owner.open(bits)
+        reach = code_of(float(np.abs(v).max(initial=0.0)))
+        await self.line.tell(reach, code_of(self.form.size(v)))
+        other, bits, right = (await self.line.told(3, **_CODES)).tolist()
+        factors = self.form.owner(v, Reaches(other, reach, self.encrypted.weighted)).over(
+            self.unit, only_own=True
+        )
+        whole = factors.whole(bits, right, self.rng)
+        await self._charge(_WORK * len(whole.products))
+        answered = await answer_rows(self.line, self.slots, whole.products)
+        return await self.gradients(self.part_of(answered, whole), bits)
+
+    async def measure(self) -> None:
+        """Tell the loss and test rows' scores to A."""
+        v = self.scores(self.lbfgs.weights)
+        reach = code_of(float(np.abs(v).max(initial=0.0)))
+        await self.line.tell(reach)
+        reaches = Reaches(int((await self.line.told(1, **_CODES))[0]), reach, self.encrypted.weighted)
+        factors = self.form.owners_loss(v, reaches)
+        noise = self.loudness.rows * self.form.loss_unit(self.unit)
+        await measure.tell_loss(self.line, self.ring, factors, noise)
+        penalty = few_bits(np.array([self.context.penalty.value(self.w)]))
+        await self.line.show(np.append(penalty, self.evaluation.sent_bytes() / MEGA))
+        z = self.test_scores()
+        if z is not None:
+            await self.line.show(measure.rounded_by_chance(z))

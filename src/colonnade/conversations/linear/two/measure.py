@@ -1,0 +1,76 @@
+"""What is known of the finished model: its loss, as one inner product, and the scores of test rows.
+
+Neither party learns the score of a training row. The loss of all of them is a sum of products of two
+functions again: the owner of columns asks with its functions of all rows in one long vector, the label
+holder multiplies by its own, and gets the sum back with noise of S rows. Of test rows the label holder
+learns total scores, as when it asks for predictions: the owner tells its part, rounded by chance to 1/16.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from colonnade.arrays import Floats
+from colonnade.conversations.linear.two.line import Line
+from colonnade.conversations.linear.two.own_columns import ROWS
+from colonnade.conversations.linear.two.products import Asked, GradientAsker, noise_for
+from colonnade.conversations.linear.two.theta import LOUD, Factors, code_of, size_of
+from colonnade.secure.lattice.ciphertexts import Ciphertexts, residues
+from colonnade.secure.lattice.columns import Columns, opened
+from colonnade.secure.lattice.parameters import CoefficientParameters
+
+MOST_BITS = 12  # of a function
+GRID = 16.0  # steps to a unit, of a part of a test row's score
+_CODES = (-100, 400)
+
+
+def _long(factors: Factors, rows: int) -> list[Floats]:
+    """Return the functions of some rows after each other, for every stretch of rows."""
+    return [factors.products[:, at : at + ROWS].ravel() for at in range(0, rows, ROWS)]
+
+
+def _rounded(values: Floats, bits: int, rng: np.random.Generator) -> Any:
+    return np.floor(np.ldexp(values, bits) + rng.random(len(values))).astype(np.int64)
+
+
+async def tell_loss(line: Line, ring: CoefficientParameters, factors: Factors, noise: float) -> None:
+    """Ask the label holder for its products with the own functions, and give it the sum back; at an owner."""
+    rng, rows = np.random.default_rng(), factors.products.shape[1]
+    await line.tell(code_of(float(np.linalg.norm(factors.products))))
+    right, bits = (await line.told(2, *_CODES)).tolist()
+    for long in _long(factors, rows):
+        code = np.zeros(1, dtype=np.int64)
+        asker = GradientAsker(line, ring, Asked(len(long), 1, 1, code, len(long)))
+        await asker.ask(residues(_rounded(long, right, rng), ring.plain))
+        await asker.give_back(noise_for(ring, code, noise, bits))
+
+
+async def learn_loss(line: Line, ring: CoefficientParameters, factors: Factors) -> float:
+    """Return the sum of all rows' losses but for what each party adds by itself; at the label holder."""
+    rng, rows = np.random.default_rng(), factors.products.shape[1]
+    other = size_of(int((await line.told(1, *_CODES))[0]))
+    own = float(np.linalg.norm(factors.products)) or 1.0
+    bits = min(2 * MOST_BITS, int(np.floor(np.log2(ring.plain / 2 / (LOUD * own * other)))))
+    right = int(np.clip(round((bits + np.log2(own / other)) / 2), -20, 40))
+    await line.tell(right, bits)
+    total = 0.0
+    for long in _long(factors, rows):
+        # 0: the lengths of both bound the sum
+        table = Columns(ring, _rounded(long, bits - right, rng)[:, None], 0)
+        public = await line.opened(lambda data: Ciphertexts.read(ring, 1, 1, data))
+        asked = await line.opened(
+            lambda data, n=table.chunks: Ciphertexts.read(ring, 1, n, data)  # type: ignore[misc]
+        )
+        answer, part = table.gradient(public, asked)
+        await line.seal(answer)
+        back = await line.opened(lambda data: np.frombuffer(data, dtype="<u8", count=1).astype(np.uint64))
+        total += float(opened(ring, part, back)[0]) * 2.0**-bits
+    return total
+
+
+def rounded_by_chance(scores: Floats) -> Floats:
+    """Return parts of test rows' scores as they are told."""
+    grid: Floats = np.floor(scores * GRID + np.random.default_rng().random(len(scores))) / GRID
+    return grid

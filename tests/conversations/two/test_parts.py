@@ -1,0 +1,121 @@
+"""What each party of an encrypted run computes by itself: theta's factors, columns that stay, noise, steps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from colonnade.conversations.linear.two.noise import Loudness, delta_of, deviation_for
+from colonnade.conversations.linear.two.own_columns import largest_of
+from colonnade.conversations.linear.two.products import noise_for
+from colonnade.conversations.linear.two.rare import LIMIT, steady
+from colonnade.conversations.linear.two.theta import FORMS, Reaches, code_of, size_of
+from colonnade.errors import FixedPointOverflow
+from colonnade.job.plan import Encrypted
+from colonnade.losses import LOSSES, loss_for, with_weights
+from colonnade.secure.lattice.parameters import LEAN, coefficients_beside
+
+RING = coefficients_beside(LEAN)
+
+
+def labels(loss: str, rng: np.random.Generator, rows: int) -> np.ndarray:
+    if loss == "logistic":
+        return rng.choice([-1.0, 1.0], rows)
+    return rng.gamma(2.0, 1.0, rows) if loss == "gamma" else rng.poisson(2.0, rows).astype(float)
+
+
+@pytest.mark.parametrize("loss", FORMS)
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 99), weighted=st.booleans())
+def test_both_parties_functions_make_theta_and_the_loss(loss: str, seed: int, weighted: bool) -> None:
+    rng = np.random.default_rng(seed)
+    u, v, y = rng.normal(0, 1.5, 200), rng.normal(0, 1.0, 200), labels(loss, rng, 200)
+    weight = rng.uniform(0.2, 3.0, 200) if weighted else None
+    reaches = Reaches(code_of(float(np.abs(u).max())), code_of(float(np.abs(v).max())), weighted)
+    form, exact = FORMS[loss], loss_for(LOSSES[loss], with_weights(y, weight))
+    known = with_weights(y, weight)
+
+    a, p = form.holder(u, y, weight, reaches), form.owner(v, reaches)
+    theta = a.own + p.own + (a.products * p.products).sum(axis=0)
+    np.testing.assert_allclose(theta, exact.dz(u + v, known), atol=0.07, rtol=1e-9)
+    largest, ratio = form.bound(u, y, weight, form.size(v))
+    assert np.linalg.norm(theta) <= 1.1 * largest
+    assert ratio > 0
+
+    a, p = form.holders_loss(u, y, weight, reaches), form.owners_loss(v, reaches)
+    found = a.own + p.own + (a.products * p.products).sum(axis=0)
+    zeros = np.zeros(200)
+    base = form.at_zero(y) if weight is None else weight * form.at_zero(y)
+    found += exact.value(zeros, known) - base
+    np.testing.assert_allclose(found, exact.value(u + v, known), atol=0.007, rtol=1e-9)
+
+
+def test_reaches_that_no_products_are_known_for_are_refused() -> None:
+    with pytest.raises(FixedPointOverflow, match="parts of scores reach 181"):
+        _ = Reaches(15, 0, weighted=False).separated
+    with pytest.raises(FixedPointOverflow, match="takes more than"):
+        _ = Reaches(13, 13, weighted=False).separated
+    assert size_of(code_of(3.1)) >= 3.1 > size_of(code_of(3.1) - 1)
+
+
+def leverage(X: np.ndarray) -> float:
+    return float(np.einsum("ij,jk,ik->i", X, np.linalg.pinv(X.T @ X), X).max())
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 99), rare=st.integers(0, 6), sparse=st.booleans())
+def test_no_row_is_more_than_a_tenth_of_its_own_fit(seed: int, rare: int, sparse: bool) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((400, 6))
+    few = np.zeros((400, rare))
+    for k in range(rare):
+        few[rng.choice(400, size=k + 1, replace=False), k] = 1.0
+    both = rng.permutation(np.hstack([X, few]).T).T
+    kept = steady(csr_array(both) if sparse else both)
+    assert leverage(both[:, kept]) <= LIMIT + 1e-9
+    assert len(kept) >= 6  # ordinary columns stay
+
+
+def test_columns_whose_difference_is_one_row_do_not_both_stay() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 3))
+    twin = X[:, :1].copy()
+    twin[17] += 4.0
+    assert leverage(np.hstack([X, twin])) > 0.9
+    kept = steady(np.hstack([X, twin]))
+    assert len(kept) == 3
+    np.testing.assert_array_equal(steady(X), [0, 1, 2])
+
+
+@pytest.mark.parametrize("rows", [0.5, 3.0, 200.0])
+def test_noise_has_the_deviation_that_was_asked_for(rows: float) -> None:
+    """200 rows are beyond what one draw has: then steps are coarser, and what lies between is uniform."""
+    codes = np.full(4000, 80)
+    bits = 12
+    noise = noise_for(RING, codes, rows, bits) * RING.unit
+    deviation = rows * largest_of(codes)[0] * 2.0**bits
+    assert abs(noise.mean()) < 5 * deviation / math.sqrt(4000)
+    assert 0.93 * deviation < noise.std() < 1.08 * deviation
+    assert not np.array_equal(noise, noise_for(RING, codes, rows, bits) * RING.unit)
+
+
+def test_noise_never_shows_the_key_and_never_drowns_everything() -> None:
+    quiet = noise_for(RING, np.full(4000, -800), 1.0, 12) * RING.unit
+    assert quiet.std() > 0.93 * RING.least_noise
+    with pytest.raises(FixedPointOverflow, match=r"secure.noise: noise of 1e\+05 rows leaves nothing"):
+        noise_for(RING, np.full(3, 80), 1e5, 12)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_epsilon_is_that_of_all_passes(epsilon: float) -> None:
+    terms = Encrypted(passes=9, noise=3.0, epsilon=epsilon)
+    loud = Loudness.of(terms, spread=2.0, longest=1.7)
+    assert delta_of(loud.rows / (1.7 * 3), epsilon) <= 1e-5
+    assert loud.rows < 1.1 * deviation_for(epsilon, 1e-5) * 1.7 * 3
+    accountant = pytest.importorskip("colonnade.privacy.accountant")
+    assert accountant.epsilon_of(deviation_for(epsilon, 1e-5), 1, 1e-5) == pytest.approx(epsilon, rel=2e-3)

@@ -1,0 +1,230 @@
+"""Two parties train one model without a third, and neither is sent what it could read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.oracles.noisy_lbfgs import noisy_lbfgs
+from tests.oracles.tables import random_job, run_tables, weights
+
+from colonnade.attacks.transcript import Transcript
+from colonnade.conversations.linear.algorithm import encrypted
+from colonnade.conversations.linear.two import noisy_lbfgs as steps
+from colonnade.conversations.linear.two import products, theta
+from colonnade.data.table import INTERCEPT, Table
+from colonnade.errors import FixedPointOverflow, JobError
+from colonnade.losses import LOSSES
+from colonnade.messages import Announce, Sealed
+from colonnade.run.federate import Finished, Tables
+
+BLIND = {"labels": "blind"}
+ROWS = 1600
+
+
+def made(
+    loss: str = "logistic", *, rows: int = ROWS, test: int = 400, weighted: bool = False, seed: int = 0
+) -> Tables:
+    """Two parties with three columns each, at the label holder one of ones, and labels of a true model."""
+    rng = np.random.default_rng(seed)
+    n = rows + test
+    X = rng.standard_normal((n, 6))
+    z = X @ (0.5 * rng.standard_normal(6)) + 0.3
+    y = {
+        "logistic": np.where(rng.random(n) < 1 / (1 + np.exp(-z)), 1.0, -1.0),
+        "squared": 40 * (z + rng.standard_normal(n)) + 100,
+        "poisson": rng.poisson(5 * np.exp(z)).astype(float),
+        "gamma": rng.gamma(2, np.exp(z) / 2) + 1e-3,
+    }[loss]
+    weight = rng.uniform(0.5, 2, n) if weighted else None
+
+    def dealt(cut: slice) -> dict[str, Table]:
+        ones = np.ones((len(y[cut]), 1))
+        own = np.hstack([X[cut, :3], ones])
+        told = None if weight is None else weight[cut] / weight.mean()
+        return {
+            "party0": Table("party0", ("a", "b", "c", INTERCEPT), own, y[cut], weight=told),
+            "party1": Table("party1", ("d", "e", "f"), X[cut, 3:].copy()),
+        }
+
+    return Tables("random", dealt(slice(rows)), dealt(slice(rows, None)) if test else None, ("party0",))
+
+
+def fit(tables: Tables, secure: dict[str, Any] = BLIND, tap: Any = None, **sections: Any) -> Finished:
+    train = {"epochs": 100, "l2": 1e-3, **sections.pop("train", {})}
+    job = random_job(tables, "lbfgs", train=train, secure=secure, **sections)
+    return run_tables(job, tables, **({} if tap is None else {"tap": tap}))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared", "poisson", "gamma"])
+def test_the_model_is_that_of_a_clear_run_but_for_noise(loss: str, weighted: bool) -> None:
+    tables = made(loss, weighted=weighted)
+    train = {"loss": loss}
+    blind, clear = fit(tables, train=train), fit(tables, {"labels": "clear"}, train=train)
+    y = tables.train["party0"].y
+    assert y is not None
+    unit = float(y.std()) if loss == "squared" else 1.0
+    np.testing.assert_allclose(weights(blind) / unit, weights(clear) / unit, atol=0.2)
+    for name, value in clear.result.metrics.items():
+        if name in ("objective", "test_loss", "test_auc"):
+            assert blind.result.metrics[name] == pytest.approx(
+                value, rel=0.1 if loss == "poisson" else 0.03, abs=0.01
+            )
+    assert len(blind.result.history) == 1  # nobody knows a loss before
+
+
+def test_it_is_the_naive_method_on_pooled_columns_with_the_same_noise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """But for the rounding of columns and theta, and with inner products of 40 bits."""
+    tables = made(rows=4000, test=0)
+    drawn: dict[str, list[Any]] = {"party0": [], "party1": []}
+    spreads: dict[str, Any] = {}
+    few, noise_for = steps.few_bits, products.noise_for
+    monkeypatch.setattr(steps, "few_bits", lambda values: few(values, 40))
+    monkeypatch.setattr(theta, "ERROR", 1e-4)
+    opened = products.GradientOwner.open
+
+    def noted(ring: Any, codes: Any, rows: float, bits: int) -> Any:
+        noise = noise_for(ring, codes, rows, bits)
+        latest.append((noise, bits))
+        return noise
+
+    latest: list[Any] = []
+    monkeypatch.setattr(encrypted, "noise_for", noted)
+
+    async def kept(self: Any, bits: int) -> Any:
+        party, asker = self.line.net.me, self.line.peer
+        found = await opened(self, bits)
+        columns = self.columns
+        mine = next(k for k, (noise, b) in enumerate(latest) if len(noise) == len(columns.kept) and b == bits)
+        noise, _ = latest.pop(mine)
+        drawn[party].append(noise * self.ring.unit / columns.scale / columns.rows * 2.0**-bits)
+        assert asker != party
+        return found
+
+    monkeypatch.setattr(products.GradientOwner, "open", kept)
+    setting_up = encrypted.EncryptedConversation.set_up
+
+    async def seen(self: Any) -> None:
+        await setting_up(self)
+        spreads[self.context.me] = self.columns.spread(self.loudness.rows)
+
+    monkeypatch.setattr(encrypted.EncryptedConversation, "set_up", seen)
+    done = fit(tables, train={"epochs": 6, "tolerance": 0.0})
+    blocks = [np.asarray(table.X) for table in tables.train.values()]
+    y = tables.train["party0"].y
+    noise = [[np.zeros(4), drawn["party1"][0]]]  # of its own first gradient A knows all
+    noise += [[a, p] for a, p in zip(drawn["party0"], drawn["party1"][1:], strict=True)]
+    l2 = [np.array([1e-3, 1e-3, 1e-3, 0.0]), np.full(3, 1e-3)]
+    expected = noisy_lbfgs(
+        blocks,
+        lambda z: LOSSES["logistic"].dz(z, y),
+        noise,
+        curvature=0.25,
+        l2=l2,
+        spread=[spreads["party0"], spreads["party1"]],
+    )
+    np.testing.assert_allclose(weights(done), np.concatenate(expected), atol=4e-3)
+
+
+def test_the_first_gradient_has_noise_of_so_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = made(test=0)
+    X, y = np.asarray(tables.train["party1"].X), tables.train["party0"].y
+    assert y is not None
+    u = 0.0
+    exact = X.T @ LOSSES["logistic"].dz(np.full(len(y), u), y) / len(y)
+    off: list[Any] = []
+    opened = products.GradientOwner.open
+
+    async def compared(self: Any, bits: int) -> Any:
+        found = await opened(self, bits)
+        if self.line.net.me == "party1":
+            off.append((found - exact) * len(y) / self.columns.largest)
+        return found
+
+    monkeypatch.setattr(products.GradientOwner, "open", compared)
+    for _ in range(12):
+        fit(tables, {**BLIND, "noise": 5.0}, train={"epochs": 1, "tolerance": 0.0})
+    deviation = float(np.std(off))
+    assert 3.9 < deviation < 8.2
+
+
+def test_epsilon_asks_for_noise_and_is_reported() -> None:
+    tables = made()
+    done = fit(tables, {**BLIND, "epsilon": 20.0})
+    assert done.shares["party0"].epsilon == 20.0
+    assert done.result.metrics["test_auc"] > 0.6
+
+
+@pytest.mark.parametrize(
+    ("secure", "train", "words"),
+    [
+        ({"products": "dealer"}, {}, "two parties have no third one"),
+        ({"epsilon": 1.0, "noise": 3.0}, {}, "secure.epsilon: says how much noise"),
+        ({"noise": 0.0}, {}, "secure.noise: 0 rows; from 0.25"),
+        ({}, {"loss": "smooth_hinge"}, "theta of the smooth_hinge loss cannot be shared"),
+        ({}, {"target": 0.1}, "nobody knows the loss before the end"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    secure: dict[str, Any], train: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(JobError, match=words):
+        fit(made(rows=100, test=0), {**BLIND, **secure}, train=train)
+
+
+def test_other_algorithms_and_more_parties_say_what_they_can() -> None:
+    tables = made(rows=100, test=0)
+    job: Any = {"secure": {**BLIND, "products": "encrypted"}}
+    with pytest.raises(JobError, match="vfb2-saga multiplies by a third party's words"):
+        run_tables(random_job(tables, "vfb2-saga", **job), tables)
+
+
+def test_columns_of_single_rows_end_a_run_by_name() -> None:
+    tables = made(rows=30, test=0)
+    table = tables.train["party1"]
+    lonely = np.zeros((30, 2))
+    lonely[3, 0] = lonely[5, 1] = 1.0
+    tables.train["party1"] = Table("party1", ("g", "h"), lonely)
+    assert table.rows == 30
+    with pytest.raises(JobError, match="every column of party1 says something of few rows alone"):
+        fit(tables)
+
+
+@pytest.mark.parametrize("largest", [1e6, 1e12])
+def test_labels_that_differ_too_much_in_size_are_refused(largest: float) -> None:
+    tables = made("gamma", rows=200, test=0)
+    y = tables.train["party0"].y
+    assert y is not None
+    y[7] = largest
+    with pytest.raises(FixedPointOverflow):
+        fit(tables, train={"loss": "gamma"})
+
+
+def numbers(message: Any) -> Iterator[Any]:
+    if isinstance(message, Sealed):
+        yield message.body
+    if isinstance(message, Announce):
+        yield message.values
+
+
+def test_what_is_sent_in_the_open_is_few_numbers_and_the_rest_looks_uniform() -> None:
+    tables = made(test=0)
+    transcripts: dict[str, Transcript] = {}
+
+    def tap(party: str, wire: Any) -> Any:
+        return transcripts.setdefault(party, Transcript(party)).tap(party, wire)
+
+    fit(tables, tap=tap)
+    for transcript in transcripts.values():
+        heard = [message for _, message in transcript.heard]
+        sealed = np.concatenate([m.body for m in heard if isinstance(m, Sealed)])
+        counts = np.bincount(sealed, minlength=256)
+        expected = len(sealed) / 256
+        assert float(((counts - expected) ** 2 / expected).sum()) < 256 + 8 * np.sqrt(512)
+        open_numbers = sum(np.size(m.values) for m in heard if isinstance(m, Announce))
+        assert open_numbers < 12 * (43 * 3 + 6) + 40  # of 1,600 rows none is among them
