@@ -28,10 +28,11 @@ def noisy_lbfgs(
     expected = sum(float((each**2).sum()) for each in loud)
     w = [np.zeros(X.shape[1]) for X in blocks]
     pairs: list[tuple[Floats, Floats]] = []
-    before, direction, last, quiet = np.zeros(0), np.zeros(0), [], 0
+    last: list[list[Floats]] = []
+    before, direction, quiet = np.zeros(0), np.zeros(0), 0
     cuts = np.cumsum([len(each) for each in w])[:-1]
     for told in noise:
-        t = theta(sum(X @ each for X, each in zip(blocks, w, strict=True)))
+        t = theta(np.sum([X @ each for X, each in zip(blocks, w, strict=True)], axis=0))
         g = [X.T @ t / n + p * b + e for X, p, b, e in zip(blocks, l2, w, told, strict=True)]
         v = np.concatenate([np.linalg.solve(L, each) for L, each in zip(roots, g, strict=True)])
         if len(before):

@@ -1,4 +1,4 @@
-"""What each party of an encrypted run computes by itself: theta's factors, columns that stay, noise, steps."""
+"""What each party of an encrypted run computes by itself: factors of theta, columns that stay, noise."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.oracles.noisy_lbfgs import noisy_lbfgs
-from tests.oracles.tables import random_job, run_tables, weights
+from tests.oracles.tables import random_job, weights
 
 from colonnade.attacks.transcript import Transcript
 from colonnade.conversations.linear.algorithm import encrypted
@@ -18,7 +18,7 @@ from colonnade.data.table import INTERCEPT, Table
 from colonnade.errors import FixedPointOverflow, JobError
 from colonnade.losses import LOSSES
 from colonnade.messages import Announce, Sealed
-from colonnade.run.federate import Finished, Tables
+from colonnade.run.federate import Finished, Tables, run_tables
 
 BLIND = {"labels": "blind"}
 ROWS = 1600
@@ -117,6 +117,7 @@ def test_it_is_the_naive_method_on_pooled_columns_with_the_same_noise(
     done = fit(tables, train={"epochs": 6, "tolerance": 0.0})
     blocks = [np.asarray(table.X) for table in tables.train.values()]
     y = tables.train["party0"].y
+    assert y is not None
     noise = [[np.zeros(4), drawn["party1"][0]]]  # of its own first gradient A knows all
     noise += [[a, p] for a, p in zip(drawn["party0"], drawn["party1"][1:], strict=True)]
     l2 = [np.array([1e-3, 1e-3, 1e-3, 0.0]), np.full(3, 1e-3)]

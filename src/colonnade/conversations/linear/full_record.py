@@ -75,8 +75,8 @@ def notes(plan: Plan[FullSettings]) -> list[str]:
     ]
     if terms.tight:
         found.append(
-            "few rows for this number of columns: a party's own weights tell up to a tenth (AUC) more of labels "
-            "than its columns do"
+            "few rows for this number of columns: a party's own weights tell up to a tenth (AUC) more of "
+            "labels than its columns do"
         )
     return found
 
