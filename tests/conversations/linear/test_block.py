@@ -134,10 +134,10 @@ def test_a_delay_is_the_number_of_updates_between_reading_and_applying() -> None
     delays = Delays(expected=6)
     delays.read(0, finished=0)
     delays.read(1, finished=0)
-    delays.apply(1, finished=0)
-    delays.apply(0, finished=1)
+    delays.apply([1], finished=0)
+    delays.apply([0], finished=1)
     delays.read(2, finished=2)
-    delays.apply(2, finished=5)
+    delays.apply([2], finished=5)
     assert delays.counts == {0: 1, 1: 1, 3: 1}
 
 
@@ -146,11 +146,11 @@ def test_the_recent_delay_is_the_expected_one_at_first_then_what_nine_of_ten_did
     assert delays.recent() == 6
     for number in range(20):
         delays.read(number, 0)
-        delays.apply(number, 9 if number < 2 else 4 if number < 10 else 1)
+        delays.apply([number], 9 if number < 2 else 4 if number < 10 else 1)
     assert delays.recent() == 6
     delays.turn()
     assert delays.recent() == 4
     delays.read(20, 4)
-    delays.apply(20, 5)
+    delays.apply([20], 5)
     delays.turn()
     assert delays.recent() == 1

@@ -49,7 +49,7 @@ def test_whatever_the_order_of_finishing_no_round_begins_too_early_and_no_delay_
             else:
                 number = random.choice(sorted(begun))
                 begun.remove(number)
-                delays.apply(number, window.finished)
+                delays.apply([number], window.finished)
                 window.finish([number])
                 finished.add(number)
             unfinished = [number for number in range(rounds) if number not in finished]
@@ -73,7 +73,7 @@ def test_the_delay_bound_is_attained_so_no_smaller_one_would_do(ahead: int) -> N
         assert opened(window, number)
         window.finish([number])
     assert not opened(window, r + ahead)
-    delays.apply(r, window.finished)
+    delays.apply([r], window.finished)
     assert delays.counts == {window.delay_bound: 1}
 
 

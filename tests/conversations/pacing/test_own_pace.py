@@ -95,7 +95,7 @@ class Play:
                 number, seen = self.lines[j, p].popleft()
                 tickets = self.parties[p]
                 tickets.heard(number, seen)
-                self.delays[p].apply(number, tickets.finished)
+                self.delays[p].apply([number], tickets.finished)
                 tickets.finish([number])
             case "hear":
                 message = self.net.told[self.heard[p]]

@@ -263,7 +263,7 @@ class KernelConversation:
         elif theta is not None:
             await self.descend(number, gamma, theta)
         self.memory.forget(number)
-        self.delays.apply(number, self.window.finished)
+        self.delays.apply([number], self.window.finished)
         self.state.updates += 1
         self.window.finish([number])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 FIRST_LOOK = 16
@@ -25,15 +26,17 @@ class Delays:
         """Note that the weights are read for a round, after this many updates."""
         self.read_at[number] = finished
 
-    def apply(self, number: int, finished: int) -> None:
-        """Note that the round's theta is applied, after this many updates."""
-        delay = finished - self.read_at.pop(number)
-        self.counts[delay] += 1
-        self.updates += 1
-        self.squares += delay * delay
-        if self.updates >= self.look:
-            self.expected = max(self.expected, self.usual())
-            self.look *= 2
+    def apply(self, numbers: Iterable[int], finished: int) -> None:
+        """Note that the thetas of some rounds are applied together, after this many updates."""
+        read_at, counts = self.read_at, self.counts
+        for number in numbers:
+            delay = finished - read_at.pop(number)
+            counts[delay] += 1
+            self.updates += 1
+            self.squares += delay * delay
+            if self.updates >= self.look:
+                self.expected = max(self.expected, self.usual())
+                self.look *= 2
 
     def recent(self) -> int:
         """Return the usual delay of the last epoch, or of this one so far if that is longer."""

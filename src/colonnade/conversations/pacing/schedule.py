@@ -92,13 +92,14 @@ class Schedule:
 
     def block(self, epoch: int, number: int) -> Rows:
         """Return the rows of one block of an epoch's order; all blocks but the last have `BLOCK` of them."""
-        return _shuffle(self.rows, self.seed, self.shuffle(epoch), number)
+        return _shuffle(self.rows, self.seed, epoch if self.reshuffle else 0, number)
 
     def places(self, epoch: int, start: int, end: int) -> Rows:
         """Return the rows from `start` to `end` of an epoch's order."""
         first, last = start // BLOCK, max(start, end - 1) // BLOCK
         if first == last:
-            return self.block(epoch, first)[start - first * BLOCK : end - first * BLOCK]
+            order = _shuffle(self.rows, self.seed, epoch if self.reshuffle else 0, first)
+            return order[start - first * BLOCK : end - first * BLOCK]
         parts = [
             self.block(epoch, number)[max(0, start - number * BLOCK) : end - number * BLOCK]
             for number in range(first, last + 1)

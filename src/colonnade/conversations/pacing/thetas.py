@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from colonnade.arrays import Floats
 from colonnade.conversations.pacing.pacing import Pacing
@@ -15,10 +16,10 @@ Theta = tuple[Round, Floats]
 
 
 class Thetas:
-    """The thetas that may come, and those that wait. `shape` is what theta of a batch must be."""
+    """The thetas that may come, and those that wait. `shape` is what theta of a number of rows must be."""
 
-    def __init__(self, dominators: tuple[str, ...], pace: Pacing, shape: Callable[[Round], Array]) -> None:
-        self._dominators, self._pace, self._shape = dominators, pace, shape
+    def __init__(self, dominators: tuple[str, ...], pace: Pacing, shape: Callable[[int], Array]) -> None:
+        self._dominators, self._pace, self._shape = dominators, pace, cache(shape)
         self._counts = len(pace.seen)  # that come with each of them
         self._expected: dict[int, Round] = {}
         self.waiting: list[Theta] = []
@@ -36,7 +37,7 @@ class Thetas:
         batch = self._expected.pop(number, None)
         if batch is None:
             raise ProtocolError(f"{sender} sent theta of round {number}, which is over or has not begun")
-        shape = self._shape(batch)
+        shape = self._shape(batch.end - batch.start)
         if shape.wrong(message.theta):
             expect(sender, message, {"theta": shape})
         if len(seen) != self._counts or (seen and min(seen) < 0):

@@ -45,9 +45,7 @@ class BackwardConversation:
     def __post_init__(self) -> None:
         party, together = self.party, self.context.plan.network.join
         self.pace, self.schedule = party.pace, party.schedule
-        self.upcoming = Upcoming(
-            self.schedule, self.pace, self.context.me, lambda: party.beyond, together=together
-        )
+        self.upcoming = Upcoming(self.schedule, self.pace, self.context.me, party.beyond, together=together)
         self.thetas = Thetas(self.schedule.dominators, self.pace, party.reply_shape)
 
     async def run(self, measuring: Coroutine[None, None, None], *pauses: Coroutine[None, None, None]) -> None:
@@ -105,7 +103,7 @@ class BackwardConversation:
             tag, batch = tag_of(Topic.TRAIN, number), self.schedule.round(number)
             share = self.party.given.get(number) if share is None else share
             if share is None:
-                if not await self.pace.opens(number, self.party.beyond):
+                if not await self.pace.opens(number, self.party.beyond()):
                     return
                 async with self.processor.busy(Urgency.OWN_ROUND):
                     ((_, share),) = await self.party.shares([batch])

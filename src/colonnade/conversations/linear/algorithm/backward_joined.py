@@ -37,7 +37,7 @@ class JoinedBackward(BackwardConversation):
         while True:
             if not self.thetas.waiting:
                 await self.context.net.arrival(Backward)
-                if not self.party.beyond:
+                if not self.party.beyond():
                     await asyncio.sleep(0)  # what others send at the same moment is joined with it
             await self.step_on_all()
 

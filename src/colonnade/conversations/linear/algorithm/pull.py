@@ -116,7 +116,7 @@ class PullConversation:
         party, state = self.party, self.stints.state
         theta = party.reply(batch, z)
         await party.apply([(batch, theta)])
-        party.steps.delays.apply(batch.number, self.stints.updates)
+        party.steps.delays.apply([batch.number], self.stints.updates)
         party.tally.updates += 1
         state.done += 1
         state.known[self.context.me] = state.done

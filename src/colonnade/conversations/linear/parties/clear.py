@@ -59,9 +59,8 @@ class ClearParty:
     def __post_init__(self) -> None:
         self.costs = Costs(self.context, self.block)
 
-    @property
     def beyond(self) -> int:
-        """Rounds beyond the window that this party may score at the most."""
+        """Return how many rounds beyond the window this party may score at the most."""
         return self.pace.beyond(behind=self.tally.behind)
 
     # -- shares -------------------------------------------------------------------------------------
@@ -123,11 +122,11 @@ class ClearParty:
             return holder.theta(z, rows, batch.number)
         return self.joint.reply(batch, z, lambda z: holder.theta(z, rows, batch.number))
 
-    def reply_shape(self, batch: Round) -> Array:
-        """Return what a reply must be."""
+    def reply_shape(self, rows: int) -> Array:
+        """Return what a reply about this many rows must be."""
         if self.joint is not None:  # the questions that ride along add to it: `check_reply` knows how many
             return floats(None)
-        return floats(batch.end - batch.start, *self.block.w.shape[1:])
+        return floats(rows, *self.block.w.shape[1:])
 
     def check_reply(self, batch: Round, theta: Floats) -> None:
         """Refuse a reply of another size than is due, once all rounds before it are finished."""
@@ -165,9 +164,9 @@ class ClearParty:
         delays, pace = self.steps.delays, self.pace
         finished, base = pace.finished, pace.base
         for number in numbers:
-            delays.apply(number, finished)
             if self.given:
                 self.given.pop(number, None)
+        delays.apply(numbers, finished)
         self.tally.updates += len(numbers)
         pace.finish(numbers)
         per_epoch = self.schedule.per_epoch
