@@ -97,7 +97,7 @@ def _copied(values: Numbers) -> Numbers:
 
 
 def _writeable(base: object) -> bool:
-    return not isinstance(base, np.ndarray) or base.flags.writeable
+    return base.flags.writeable if isinstance(base, np.ndarray) else not isinstance(base, bytes)
 
 
 def _number(value: int) -> int:

@@ -119,7 +119,9 @@ class ClearParty:
         self.tally.launched += 1
         holder, rows = self.context.label_holder, self.block.places(batch)
         if self.joint is None:
-            return holder.theta(z, rows, batch.number)
+            theta = holder.theta(z, rows, batch.number)
+            theta.setflags(write=False)  # then all who are in one process may read the same numbers
+            return theta
         return self.joint.reply(batch, z, lambda z: holder.theta(z, rows, batch.number))
 
     def reply_shape(self, rows: int) -> Array:
