@@ -104,7 +104,7 @@ def test_an_audit_knows_them() -> None:
 def test_the_label_holder_reads_columns_off_histograms() -> None:
     setting = random_tables(parties=3, active=1, rows=400)
     sections: dict[str, Any] = {"train": {"epochs": 30}, "secure": {"labels": "clear"}}
-    sections |= {"trees": {"max_depth": 4, "max_bin": 16}}
+    sections |= {"trees": {"max_depth": 4, "max_bin": 16, "bits": 0}}
     job = random_job(setting, "secureboost", world="local", **sections)
     transcript = Transcript("party0")
     done = run_tables(structs.replace(job, compare=False), setting, tap=transcript.tap)

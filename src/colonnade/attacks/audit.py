@@ -22,7 +22,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows
 from colonnade.attacks import verdict
-from colonnade.attacks.case import Case, ColumnGuess, LabelGuess, UnnamedColumns
+from colonnade.attacks.case import BinGuess, Case, ColumnGuess, LabelGuess, UnnamedColumns
 from colonnade.attacks.colluding import derived
 from colonnade.attacks.registry import ATTACKS, Attack
 from colonnade.attacks.transcript import Transcript
@@ -162,6 +162,8 @@ class Auditor:
         y = self.truth if case.holds_label and self.task != "multiclass" else None
         if isinstance(guess, ColumnGuess):
             return verdict.on_columns(attack, case, guess, self.tables, y)
+        if isinstance(guess, BinGuess):
+            return verdict.on_bins(attack, case, guess, self.tables)
         if isinstance(guess, UnnamedColumns):
             return verdict.on_unnamed(attack, case, guess, self.tables, y)
         return verdict.on_labels(attack, case, guess, self.truth, self.task)

@@ -78,4 +78,14 @@ class UnnamedColumns:
     cuts: int = 0
 
 
-Guess = LabelGuess | ColumnGuess | UnnamedColumns
+@dataclass(frozen=True, eq=False)
+class BinGuess:
+    """What an attack takes the bins of the others' columns to be, [rows, columns] for every party.
+
+    It is -1 where the attack does not know.
+    """
+
+    bins: Mapping[str, Numbers]
+
+
+Guess = LabelGuess | ColumnGuess | UnnamedColumns | BinGuess

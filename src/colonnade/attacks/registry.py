@@ -17,6 +17,7 @@ from colonnade.attacks import (
     linear_system,
     split_labels,
     subspace,
+    tree_bins,
     tree_columns,
     tree_labels,
     veiled,
@@ -237,6 +238,14 @@ ATTACKS: tuple[Attack, ...] = (
         on=("boost",),
         by=_reads_histograms,
         guess=tree_columns.columns_from_histograms,
+    ),
+    Attack(
+        name="bins from small sums",
+        aim="columns",
+        sees="sums of g and h over bins, against the words of single rows and pairs",
+        on=("boost",),
+        by=_reads_histograms,
+        guess=tree_bins.bins_from_small_sums,
     ),
     Attack(
         name="columns from angles",

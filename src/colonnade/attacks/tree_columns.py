@@ -12,37 +12,58 @@ reads the same histograms, bit for bit; the transcript alone does not show them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from colonnade.arrays import Floats, Words
 from colonnade.attacks.case import Case, ColumnGuess
-from colonnade.conversations.boost.wire import flags_of, grid_of, level_of, tag_for
-from colonnade.messages import Bins, Divide, Gradients, Histograms, Sides
-from colonnade.trees.bins import BinGrid
+from colonnade.conversations.boost.wire import flags_of, grid_of, level_of, tag_for, told_of
+from colonnade.messages import Bins, Divide, Gradients, Histograms, Joined, Sides
+from colonnade.trees.bins import BinGrid, Flags
 from colonnade.trees.boosting import Sampling
+from colonnade.trees.estimate import Told, all_told
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.gradients import parted, unpacked
 from colonnade.trees.own_columns import joined_sides
+from colonnade.trees.told import Floors
 
 EQUATIONS = 1000  # at most: a matrix of all rows for each
+
+
+@dataclass(frozen=True, eq=False)
+class TreeSums:
+    """What the label holder knows of one tree: every row's word, and the sums of every level by owner."""
+
+    grids: Mapping[str, BinGrid]
+    sampled: Flags
+    words: Words  # of all rows, 0 where the tree did not learn from one
+    noise: float | None  # of every sum, in whole numbers; None: sums are exact
+    levels: Iterator[tuple[Frontier, Mapping[str, Told]]]
 
 
 def columns_from_histograms(case: Case) -> ColumnGuess:
     """Return the shortest solution of what all histograms say of every row's bins."""
     asked: list[Floats] = []
     told: dict[str, list[Floats]] = {}
-    for factors, sums in _equations(case):
-        asked += list(factors)
-        for party, each in sums.items():
-            told.setdefault(party, []).extend(each)
+    noise = 0.0
+    for tree in trees_of(case):
+        for frontier, sums in tree.levels:
+            asked += list(_factors(tree.words, frontier))
+            for party, each in sums.items():
+                told.setdefault(party, []).extend(
+                    _numbered(each.sums, tree.grids[party], signed=tree.noise is not None)
+                )
+        noise = (
+            16 * case.plan.settings.trees.max_bin * (tree.noise or 0.0) ** 2
+        )  # of an equation, beside a bin number's
         if len(asked) >= EQUATIONS:
             break
     A = np.array(asked)
     length = np.linalg.norm(A, axis=1)
     A, length = A[length > 0] / length[length > 0, None], length[length > 0]
-    gram = A @ A.T + 1e-6 * np.eye(len(A))
+    gram = A @ A.T + np.diag(1e-6 + noise / length**2)
     found = {}
     for party, rows in told.items():
         right = np.array(rows)[: len(asked)][np.linalg.norm(np.array(asked), axis=1) > 0] / length[:, None]
@@ -50,22 +71,30 @@ def columns_from_histograms(case: Case) -> ColumnGuess:
     return ColumnGuess(np.arange(case.rows), found)
 
 
-def _equations(case: Case) -> Iterator[tuple[Floats, dict[str, list[Floats]]]]:
-    """Yield, for every level of every tree, g and h of every slot's rows, [equations, rows], and all parties'
-    sums."""
+def trees_of(case: Case) -> Iterator[TreeSums]:
+    """Yield what was told of every tree."""
     said, heard = case.transcript.said, case.transcript.heard
-    bins = [(who, m) for who, m in heard if isinstance(m, Bins)]
-    grids = {who: grid_of(m, who) for who, m in bins}
-    histograms = {(who, m.tag): m.sums for who, m in heard if isinstance(m, Histograms)}
+    grids = {who: grid_of(m, who) for who, m in heard if isinstance(m, Bins)}
+    histograms = {(who, m.tag): m for who, m in heard if isinstance(m, Histograms | Joined)}
     words = {m.tag: m.words for _, m in said if isinstance(m, Gradients) and m.words.size}
     sampling = Sampling(case.plan.settings.trees, case.plan.seed, case.rows)
+    floors = Floors.of(sampling.rules)
     for tree in range(len(words)):
         sampled = sampling.rows_of(tree)
         whole = np.zeros(case.rows, dtype=np.uint64)
         whole[sampled] = unpacked(words[tag_for(tree)])
-        for tag, frontier in _levels(case, tree, sampled):
-            sums = {who: _numbered(histograms[who, tag], grid) for who, grid in grids.items()}
-            yield _factors(whole, frontier), sums
+        levels = (
+            (frontier, {who: _told(histograms[who, tag], frontier, grid) for who, grid in grids.items()})
+            for tag, frontier in _levels(case, tree, sampled)
+        )
+        yield TreeSums(grids, sampled, whole, None if floors is None else floors.noise, levels)
+
+
+def _told(message: Histograms | Joined, frontier: Frontier, grid: BinGrid) -> Told:
+    """Return the sums of a level that one owner told."""
+    if isinstance(message, Joined):
+        return told_of(message, len(frontier.summed), grid)
+    return all_told(message.sums)
 
 
 def _factors(words: Words, frontier: Frontier) -> Floats:
@@ -78,10 +107,13 @@ def _factors(words: Words, frontier: Frontier) -> Floats:
     return found.reshape(2 * slots, -1)
 
 
-def _numbered(sums: Words, grid: BinGrid) -> list[Floats]:
+def _numbered(sums: Words, grid: BinGrid, *, signed: bool) -> list[Floats]:
     """Return the sums of every slot and column over bins, each times its number: of g, and then of h."""
     number = np.arange(grid.total) - grid.start[grid.column]
-    both = [np.add.reduceat(part * number, grid.start, axis=1).astype(np.float64) for part in parted(sums)]
+    both = [
+        np.add.reduceat(part * number, grid.start, axis=1).astype(np.float64)
+        for part in parted(sums, signed=signed)
+    ]
     return [row for part in both for row in part]
 
 

@@ -35,7 +35,7 @@ def labels_from_gradients(case: Case) -> LabelGuess:
     met = np.zeros((case.rows, classes), dtype=bool)
     for tree, words in _gradients(case).items():
         rows = np.flatnonzero(sampling.rows_of(tree))
-        g = parted(unpacked(words) if words.dtype == np.uint32 else words)[0]
+        g = parted(words if words.dtype == np.uint64 else unpacked(words))[0]
         new = rows[~met[rows, tree % classes]]
         found[new, tree % classes] = -g[~met[rows, tree % classes]]
         met[new, tree % classes] = True

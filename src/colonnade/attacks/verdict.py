@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from colonnade.arrays import Floats, Numbers
-from colonnade.attacks.case import Case, ColumnGuess, LabelGuess, UnnamedColumns
+from colonnade.attacks.case import BinGuess, Case, ColumnGuess, LabelGuess, UnnamedColumns
 from colonnade.attacks.confidence import Interval, of_auc, of_correlation, of_part
 from colonnade.attacks.epsilon import epsilon_at_least
 from colonnade.attacks.registry import Attack
@@ -20,6 +20,7 @@ from colonnade.data.table import INTERCEPT, Table
 from colonnade.findings import Finding
 from colonnade.job.plan import Task
 from colonnade.metrics import auc
+from colonnade.trees.bins import Cuts
 
 KNOWN = 10  # of one row in this many the attacker knows the label
 LEAST = 40  # rows below which nothing is said
@@ -80,6 +81,29 @@ def on_columns(
     words = f"a correlation of {_span(span)} with {where}"
     note = f"the most exposed of {looked_at} columns"
     return _finding(attack, case, span, base, words, f"{base:.2f}, from its own columns", note)
+
+
+def on_bins(attack: Attack, case: Case, guess: BinGuess, tables: Mapping[str, Table]) -> Finding:
+    """Return how many of the others' bins an attack got right, which takes the commonest for the rest."""
+    rules, seed = case.plan.settings.trees, case.plan.seed
+    right = base = said = cells = 0
+    for party, found in guess.bins.items():
+        X = tables[party].X
+        codes = Cuts.of(X, rules.max_bin, seed).codes(X).T.astype(np.int64)
+        for truth, bins in zip(codes.T, found.T, strict=True):
+            known, commonest = bins >= 0, np.bincount(truth).argmax()
+            right += int((np.where(known, bins, commonest) == truth).sum())
+            base += int((truth == commonest).sum())
+            said += int(known.sum())
+            cells += len(truth)
+    if not cells:
+        return _nothing(attack, case, "no histograms were heard")
+    part, guessing = of_part(right, cells), base / cells
+    words = f"{part.value:.1%} of the others' bins ({part.low:.1%} to {part.high:.1%})"
+    note = (
+        f"it names the bin of {said / cells:.0%} of all rows and columns, and takes the commonest elsewhere"
+    )
+    return _finding(attack, case, part, guessing, words, f"{guessing:.1%}, the commonest bin", note)
 
 
 def on_unnamed(

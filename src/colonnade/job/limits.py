@@ -34,6 +34,8 @@ Refuse = Callable[[str], NoReturn]
 
 LEAST_MEMORY = 10**8  # below that there is room for nothing but the program
 LEAST, LARGEST = 1e-30, 1e30  # of steps and widths, whose squares and quotients must be numbers, too
+LEAST_BITS, MOST_BITS = 3, 8  # of a row's first derivative, in boosted trees
+MOST_NOISE = 10  # in largest derivatives of a row
 MOST_BINS = 10_000  # of a column, before any are joined
 
 
@@ -268,6 +270,13 @@ def _check_trees(trees: Trees, refuse: Refuse) -> None:
         refuse(f"trees.max_leaves: {trees.max_leaves}; give 2 or more, or 0 for as many as the depth allows")
     if not 0 < trees.learning_rate < float("inf"):
         refuse(f"trees.learning_rate: {trees.learning_rate} is not a positive number")
+    if trees.bits and not LEAST_BITS <= trees.bits <= MOST_BITS:
+        refuse(f"trees.bits: {trees.bits}; give {LEAST_BITS} to {MOST_BITS}, or 0 for exact histograms")
+    for key in ("bin_rows", "node_rows"):
+        if getattr(trees, key) < 0:
+            refuse(f"trees.{key}: {getattr(trees, key)} rows; give 0 or more")
+    if not 0 <= trees.noise <= MOST_NOISE:
+        refuse(f"trees.noise: {trees.noise:g}; give 0 to {MOST_NOISE}")
     for key in ("min_child_weight", "gamma", "reg_lambda"):
         if not 0 <= getattr(trees, key) < float("inf"):
             refuse(f"trees.{key}: {getattr(trees, key)} is not a number >= 0")

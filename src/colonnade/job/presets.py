@@ -248,7 +248,7 @@ _TABLE = (
         paper="SecureBoost",
         conversation="boost",
         schedule="sync",
-        defaults={"train": {"epochs": 100}},
+        defaults={"train": {"epochs": 100}, "trees": {"bits": 6}},
     ),
     Preset(
         name="boosted-sum",
@@ -259,7 +259,7 @@ _TABLE = (
         conversation="boost",
         schedule="sync",
         additive=True,
-        defaults={"train": {"epochs": 100}},
+        defaults={"train": {"epochs": 100}, "trees": {"bits": 6}},
     ),
     Preset(
         name="asyrevel-gau",

@@ -230,6 +230,12 @@ class Trees(Section, frozen=True):
     early_stopping_rounds: int = 0  # without a gain on held-back rows, which end the run; 0: none
     validation_fraction: float = 0.1  # of the training rows that are held back for it
     turns: Literal["gain", "round"] = "gain"  # of boosted-sum: whose columns a tree uses
+    # of a row's first derivative, with its sign; 0: as many as there are, and owners tell exact histograms,
+    # as in version 0.2. Otherwise the next three say what owners tell of theirs (`trees.told`)
+    bits: int = 0
+    bin_rows: int = 10  # in a node, below which a bin is joined with its neighbours
+    node_rows: int = 40  # below which nothing is told of a node
+    noise: float = 0.5  # of every sum: its deviation, in largest derivatives of a row
     # by column: 1 if scores may only rise with it, -1 if they may only fall
     monotone_constraints: dict[str, int] = field(default_factory=dict)
 

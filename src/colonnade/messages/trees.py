@@ -43,6 +43,19 @@ class Histograms(Message, frozen=True, tag=72):
     sent: int
 
 
+class Joined(Message, frozen=True, tag=79):
+    """The same where bins of few rows are joined (`trees/told`): the sums of joined bins, slot after slot.
+
+    `ends` are bits: for every slot and bin whether it ends a joined one.
+    """
+
+    tag: int
+    sums: Numbers
+    ends: Numbers
+    spots: Numbers
+    sent: int
+
+
 class Divide(Message, frozen=True, tag=73):
     """What becomes of the open nodes of a tree: who splits each, and which children stay open.
 
@@ -105,4 +118,4 @@ class Rest(Message, frozen=True, tag=78):
     values: Numbers
 
 
-OfTrees = Bins | Gradients | Histograms | Divide | Sides | Outcomes | Grown | Shuffled | Rest
+OfTrees = Bins | Gradients | Histograms | Joined | Divide | Sides | Outcomes | Grown | Shuffled | Rest

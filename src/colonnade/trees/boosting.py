@@ -12,12 +12,12 @@ from functools import cached_property
 
 import numpy as np
 
-from colonnade.arrays import Floats, Words
+from colonnade.arrays import Floats
 from colonnade.job import Trees
 from colonnade.losses import Loss, labels_of, mean_loss, weights_of
 from colonnade.state import Declared
 from colonnade.trees.bins import Counts, Flags
-from colonnade.trees.gradients import Units, derivatives, quantised
+from colonnade.trees.gradients import Lesson, derivatives, quantised
 from colonnade.trees.tree import Forest, Tree
 
 HELD_BACK, ROWS, COLUMNS, ROUNDING = range(4)  # what randomness is for
@@ -91,12 +91,15 @@ class Boosting:
         """Return scores as losses have them."""
         return z if self.classes else z[:, 0]
 
-    def words(self) -> list[tuple[Words, Units]]:
-        """Return the words of every tree of the next round."""
+    def lessons(self) -> list[Lesson]:
+        """Return what every tree of the next round learns from."""
         g, h = derivatives(self.loss, self.shaped(self.z), self.y)
         g, h = g.reshape(len(g), -1), h.reshape(len(h), -1)
         rng = np.random.default_rng([self.sampling.seed, ROUNDING, self.rounds])
-        return [quantised(g[:, k], h[:, k], rng) for k in range(self.outputs)]
+        fine = [quantised(g[:, k], h[:, k], rng) for k in range(self.outputs)]
+        bits = self.rules.bits
+        few = [quantised(g[:, k], h[:, k], rng, bits) for k in range(self.outputs)] if bits else fine
+        return [Lesson(*one, *other) for one, other in zip(few, fine, strict=True)]
 
     def add(self, tree: Tree, at: Counts) -> None:
         """Take a tree in, with the node in which every row ended."""

@@ -9,6 +9,7 @@ bits each. Words are elements of the ring modulo 2^64: what is added to hide the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,16 @@ class Units:
     g: float
     h: float
     steepest: float = 1.0
+    signed: bool = False  # whether sums of h may be below 0, as noise was added to them
+
+
+class Lesson(NamedTuple):
+    """What a tree learns from: the words of all rows, and finer ones by which its leaves are scored."""
+
+    words: Words
+    units: Units
+    fine: Words
+    fine_units: Units
 
 
 def derivatives(loss: Loss, z: Floats, y: Floats) -> tuple[Floats, Floats]:
@@ -43,12 +54,23 @@ def derivatives(loss: Loss, z: Floats, y: Floats) -> tuple[Floats, Floats]:
     return g, h
 
 
-def quantised(g: Floats, h: Floats, rng: np.random.Generator) -> tuple[Words, Units]:
-    """Return the words of all rows, rounded by chance, and their units."""
+def most_of(bits: int) -> int:
+    """Return the largest g, and h, of a row where g has this many bits with its sign.
+
+    >>> most_of(6)
+    31
+    """
+    return (1 << bits - 1) - 1
+
+
+def quantised(g: Floats, h: Floats, rng: np.random.Generator, bits: int = 0) -> tuple[Words, Units]:
+    """Return the words of all rows, rounded by chance, and their units; with `bits` in no more than these."""
     n = max(len(g), 1)
     g_most, h_most = min(G_MOST, (2**31 - 1) // n), min(H_MOST, (2**32 - 1) // n)
+    if bits:
+        g_most = h_most = min(most_of(bits), g_most, h_most // 2)
     g_size, h_size = float(np.abs(g).max(initial=0.0)), float(h.max(initial=0.0))
-    units = Units((g_size or 1.0) / g_most, (h_size or 1.0) / h_most, g_size)
+    units = Units((g_size or 1.0) / g_most, (h_size or 1.0) / h_most, g_size, signed=bool(bits))
     whole_g = np.clip(np.floor(g / units.g + rng.random(len(g))), -g_most, g_most).astype(np.int64)
     whole_h = np.clip(np.floor(h / units.h + rng.random(len(h))), 0, h_most).astype(np.int64)
     return joined(whole_g, whole_h), units
@@ -60,16 +82,23 @@ def joined(g: Numbers, h: Numbers) -> Words:
     >>> [numbers.tolist() for numbers in parted(joined(np.array([-3, 5]), np.array([7, 0])))]
     [[-3, 5], [7, 0]]
     """
-    return (g.astype(np.int64) << 32).view(np.uint64) + h.astype(np.uint64)
+    return (g.astype(np.int64) << 32).view(np.uint64) + h.astype(np.int64).view(np.uint64)
 
 
-def parted(words: Words) -> tuple[Numbers, Numbers]:
-    """Return the g and h of words, or of sums of words."""
+def parted(words: Words, *, signed: bool = False) -> tuple[Numbers, Numbers]:
+    """Return the g and h of words, or of sums of words; `signed` reads h as a number that may be below 0.
+
+    >>> [numbers.tolist() for numbers in parted(joined(np.array([2]), np.array([-7])), signed=True)]
+    [[2], [-7]]
+    """
+    if signed:
+        h = words.astype(np.uint32).view(np.int32).astype(np.int64)
+        return (words - h.view(np.uint64)).view(np.int64) >> 32, h
     return words.view(np.int64) >> 32, (words & _LOW).view(np.int64)
 
 
-def packed(words: Words) -> Numbers:
-    """Return the words of single rows in four bytes each, to send.
+def packed(words: Words, *, few: bool = False) -> Numbers:
+    """Return the words of single rows in four bytes each, to send; `few` bits in two.
 
     >>> unpacked(packed(joined(np.array([-G_MOST, 5]), np.array([H_MOST, 0])))) - joined(
     ...     np.array([-G_MOST, 5]), np.array([H_MOST, 0])
@@ -77,9 +106,11 @@ def packed(words: Words) -> Numbers:
     array([0, 0], dtype=uint64)
     """
     g, h = parted(words)
-    return (g << 16 | h).astype(np.uint32)
+    return (g << 8 | h).astype(np.uint16) if few else (g << 16 | h).astype(np.uint32)
 
 
 def unpacked(numbers: Numbers) -> Words:
     """Return the words that `packed` made this of."""
+    if numbers.dtype == np.uint16:
+        return joined(numbers.view(np.int16) >> 8, numbers & np.uint16(255))
     return joined(numbers.view(np.int32) >> 16, numbers & np.uint32(H_MOST))

@@ -15,8 +15,9 @@ import numpy as np
 from colonnade.arrays import Floats, Rows, Words
 from colonnade.job import Trees
 from colonnade.trees.bins import BinGrid, Counts, Flags
+from colonnade.trees.estimate import Told, of_open_nodes
 from colonnade.trees.frontier import Frontier, parts_of
-from colonnade.trees.gradients import Units
+from colonnade.trees.gradients import Lesson
 from colonnade.trees.splits import Best, Bounds, SplitScorer
 from colonnade.trees.tree import LEAF, NODE, Tree
 
@@ -28,15 +29,14 @@ class TreeColumns:
     grid: BinGrid
     party: Counts
     own: Counts
-    bins: list[int]  # how many every party has
+    grids: list[BinGrid]  # the bins of every party
 
     @staticmethod
     def of(grids: Sequence[BinGrid], chosen: Sequence[Counts]) -> TreeColumns:
         """Return the columns of a tree, from every party's bins and the columns of each that take part."""
         party = [np.full(len(columns), number, dtype=np.int64) for number, columns in enumerate(chosen)]
         taken = [grid.take(columns) for grid, columns in zip(grids, chosen, strict=True)]
-        bins = [grid.total for grid in taken]
-        return TreeColumns(BinGrid.joined(taken), np.concatenate(party), np.concatenate(chosen), bins)
+        return TreeColumns(BinGrid.joined(taken), np.concatenate(party), np.concatenate(chosen), taken)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +104,14 @@ class _Nodes:
 class Growth:
     """One tree while it grows."""
 
-    def __init__(
-        self, rules: Trees, columns: TreeColumns, words: Words, units: Units, sampled: Flags
-    ) -> None:
-        self.rules, self.columns = rules, columns
-        self.scorer = SplitScorer(rules, units)
+    def __init__(self, rules: Trees, columns: TreeColumns, lesson: Lesson, sampled: Flags) -> None:
+        self.rules, self.columns, self.lesson = rules, columns, lesson
+        words = lesson.words
+        self.scorer = SplitScorer(rules, lesson.units)
+        self.leaf_scorer = SplitScorer(rules, lesson.fine_units)
         self.frontier = Frontier(sampled)
         self.histograms = np.zeros((0, columns.grid.total), dtype=np.uint64)
+        self.ends: Flags | None = None  # which bins of every open node have a split, where some are joined
         self.totals: Words = np.array([words[sampled].sum(dtype=np.uint64)], dtype=np.uint64)
         self.at = np.zeros(len(words), dtype=np.int64)  # the node of every row
         self.depth, self.leaves = 0, 1
@@ -125,14 +126,19 @@ class Growth:
         """Whether there is a node that could be split."""
         return bool(self._open)
 
-    def decide(self, sums: Words, splits: list[int]) -> Level:
+    def decide(self, told: Told, splits: list[int]) -> Level:
         """Decide on all open nodes from the sums of every slot; `splits` counts every party's, here too."""
-        self.histograms = self.frontier.whole(self.histograms, sums)
         grid = self.columns.grid
+        if not self.rules.bits:
+            self.histograms = self.frontier.whole(self.histograms, told.sums)
+        else:
+            before = told if self.ends is None else Told(self.histograms, self.ends, self.ends)
+            found = of_open_nodes(self.frontier, before, told, grid)
+            self.histograms, self.ends = found.sums, found.ends
         usable = np.ones(grid.columns, dtype=bool)
         if self.allowed is not None:
             usable = self.columns.party == self.allowed
-        best = self.scorer.best(self.histograms, self.totals, grid, usable, self._bounds)
+        best = self.scorer.best(self.histograms, self.totals, grid, usable, self._bounds, self.ends)
         split = self._chosen(best)
         column = grid.column[best.bin[split]]
         self.depth += 1
@@ -153,10 +159,26 @@ class Growth:
         rows, counts = self.frontier.divide(level.split, left, level.stays)
         for k, part in parts_of(rows, counts, ~level.stays):
             self.at[part] = self._children[k]
+        if self.ends is not None:
+            self._score(level, rows, counts)
 
     def finish(self) -> Tree:
         """Return the tree."""
         return self._nodes.tree()
+
+    def _score(self, level: Level, rows: Rows, counts: Counts) -> None:
+        """Score the children by their own rows, as histograms that were told are not exact.
+
+        A child without a row, which an owner may make of one with few, scores as its parent does.
+        """
+        self.totals = _added_up(self.lesson.words, rows, counts, self.frontier.sampled)[level.stays]
+        sums = _added_up(self.lesson.fine, rows, counts, self.frontier.sampled)
+        values = self.rules.learning_rate * self.leaf_scorer.weight(sums, self._child_bounds)
+        covers = self.leaf_scorer.cover(sums)
+        nodes, parents = self._nodes, np.tile(self._divided[level.split], 2)
+        for k, (child, parent) in enumerate(zip(self._children.tolist(), parents.tolist(), strict=True)):
+            nodes.value[child] = float(values[k]) if counts[k] else nodes.value[parent]
+            nodes.cover[child] = float(covers[k])
 
     def _chosen(self, best: Best) -> Flags:
         """Return which nodes are split: all that gain by it or, where leaves run out, those that gain
@@ -182,7 +204,11 @@ class Growth:
             nodes.gain[parent] = float(best.gain[node])
             splits[party] += 1
         stays = self._stay(sums)
-        self._divided, self._children = self._open, np.array(children, dtype=np.int64)
+        self._divided, self._children = (
+            np.array(self._open, dtype=np.int64),
+            np.array(children, dtype=np.int64),
+        )
+        self._child_bounds = bounds
         self._open = self._children[stays].tolist()
         self.totals = sums[stays]
         self._bounds = None if bounds is None else (bounds[0][stays], bounds[1][stays])
@@ -210,6 +236,16 @@ class Growth:
         """Add nodes with these sums."""
         values = self.rules.learning_rate * self.scorer.weight(sums, bounds)
         return self._nodes.add(values, self.scorer.cover(sums))
+
+
+def _added_up(words: Words, rows: Rows, counts: Counts, sampled: Flags) -> Words:
+    """Return the sums of the words of groups of rows, which lie one after another; of sampled rows alone."""
+    running = np.concatenate(
+        [[np.uint64(0)], np.cumsum(np.where(sampled[rows], words[rows], 0), dtype=np.uint64)]
+    )
+    ends = np.cumsum(counts)
+    sums: Words = running[ends] - running[ends - counts]
+    return sums
 
 
 def _spread(where: Flags, values: Counts, rest: int) -> Counts:

@@ -12,16 +12,18 @@ from colonnade.errors import MalformedMessage
 from colonnade.state import Declared
 from colonnade.trees.bins import Counts, Cuts, Flags
 from colonnade.trees.boosting import Sampling
+from colonnade.trees.estimate import Told, all_told
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.grow import Level
 from colonnade.trees.histogram import Adder, Histogrammer, add_columns
+from colonnade.trees.told import Floors, Noise, added_up, mostly, standing, told_in
 from colonnade.trees.tree import OwnSplits
 
 
 class OwnColumns:
     """What one party does with its columns, whose names are its own; `party` is its place among all.
 
-    `adder` adds up its histograms.
+    `adder` adds up its histograms. `exact` are columns of who reads the histograms, to whom nothing is told.
     """
 
     STATE = Declared(kept=("splits",), remade=("chosen",))
@@ -33,6 +35,8 @@ class OwnColumns:
         party: int,
         names: Sequence[str] = (),
         adder: Adder = add_columns,
+        *,
+        exact: bool = False,
     ) -> None:
         self.party, self.sampling = party, sampling
         self.cuts = Cuts.of(X, sampling.rules.max_bin, sampling.seed)
@@ -44,6 +48,9 @@ class OwnColumns:
         # a split of all numbers from all gaps has no edge above it
         self._edges = [[*edges.tolist(), np.inf] for edges in self.cuts.edges]
         self.splits = OwnSplits()
+        self.floors = None if exact else Floors.of(sampling.rules)
+        if self.floors is not None:
+            self._noise = Noise(self.all.codes, sampling.seed, self.floors.noise)
 
     def begin(self, tree: int) -> Counts:
         """Choose the columns that take part in a tree."""
@@ -54,6 +61,22 @@ class OwnColumns:
     def sums(self, words: Words, frontier: Frontier) -> Words:
         """Return the histograms that the frontier asks for, [slots, bins]."""
         return self.chosen.sums(words, frontier.asked)
+
+    def counts(self, frontier: Frontier) -> Counts:
+        """Return how many rows there are in every slot and bin that the frontier asks for."""
+        ones = np.ones(len(frontier.sampled), dtype=np.uint64)
+        return self.sums(ones, frontier).view(np.int64)
+
+    def told(self, sums: Words, counts: Counts, tree: int, depth: int) -> Told:
+        """Return what is told of these sums, of which `counts` has the rows: joined bins, with noise."""
+        if self.floors is None:
+            return all_told(sums)
+        grid = self.chosen.grid
+        ends = standing(counts, grid, self.floors)
+        place = told_in(ends, grid)
+        found = added_up(sums, place)
+        found[ends] += self._noise.words(tree, depth, int(ends.sum()))
+        return Told(found, ends, mostly(counts, place))
 
     def left(self, level: Level, frontier: Frontier) -> Flags:
         """Return which rows of the nodes that this party splits go left, node after node; notes the
@@ -69,6 +92,11 @@ class OwnColumns:
             left = code <= last
             if gaps_left and self.grid.gaps[column]:
                 left |= code == self.grid.ordered[column]
+            if (
+                self.floors is not None
+                and min(each := (int(left.sum()), int((~left).sum()))) < self.floors.bin_rows
+            ):
+                left[:] = each[0] > each[1]  # which few rows differ is not told
             sides.append(left)
         return np.concatenate(sides)
 

@@ -44,6 +44,10 @@ class RowPaths:
             found[:, begin:end] = sums.reshape(self.count, bins).take(self.asked, axis=0)
         return found
 
+    def counts(self) -> Counts:
+        """Return how many rows there are for every node that is asked for and every bin."""
+        return self.sums(np.ones(len(keys), dtype=np.uint64) for keys in self.keys).view(np.int64)
+
     def divide(self, level: Level, pairs: Pairs) -> None:
         """Hear how the open nodes are divided, and whose sums are asked for next; `turn` must follow."""
         self.asked = self.open[pairs.parent] + np.where(pairs.left, self.count, 0)

@@ -56,9 +56,18 @@ class SplitScorer:
         return self._sums(total)[1]
 
     def best(
-        self, histograms: Words, totals: Words, grid: BinGrid, allowed: Flags, bounds: Bounds | None = None
+        self,
+        histograms: Words,
+        totals: Words,
+        grid: BinGrid,
+        allowed: Flags,
+        bounds: Bounds | None = None,
+        ends: Flags | None = None,
     ) -> Best:
-        """Return the best split of every node, [nodes, bins], among the columns that are allowed."""
+        """Return the best split of every node, [nodes, bins], among the columns that are allowed.
+
+        Where bins were joined, only those that end a joined one have a split (`ends`).
+        """
         nodes = np.arange(len(totals))
         if not grid.total:
             return Best(np.full(len(nodes), -np.inf), 0 * nodes, nodes < 0, totals)
@@ -67,6 +76,8 @@ class SplitScorer:
         place = np.arange(grid.total) - grid.start[grid.column]
         last = place == grid.ordered[grid.column] - 1
         usable = allowed[grid.column] & (place < grid.ordered[grid.column])
+        if ends is not None:
+            usable = usable & ends
         # where a column has gaps, its last ordered bin splits all numbers from all gaps
         right = self._gains(up_to, totals, usable & (~last | with_gaps), rises, bounds)
         left, gaps = right, up_to
@@ -78,7 +89,7 @@ class SplitScorer:
         picked = gain.argmax(axis=1)
         at, has_gaps = (nodes, picked), with_gaps[picked]
         # where gaps make no difference, a gap in a new row goes with the heavier side
-        heavier = 2 * parted(up_to[at])[1] > parted(totals)[1]
+        heavier = 2 * self._sums(up_to[at])[1] > self._sums(totals)[1]
         gaps_left = (left[at] > right[at]) | (((left[at] == right[at]) | ~has_gaps) & heavier)
         left_sum = np.where(gaps_left & has_gaps, up_to[at] + gaps[at], up_to[at])
         return Best(gain[at], picked, gaps_left, left_sum)
@@ -120,7 +131,7 @@ class SplitScorer:
         return weight
 
     def _sums(self, words: Words) -> tuple[Floats, Floats]:
-        g, h = parted(words)
+        g, h = parted(words, signed=self.units.signed)
         return g * self.units.g, h * self.units.h
 
     def _bend(self, h: Floats) -> Floats:

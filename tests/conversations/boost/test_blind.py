@@ -20,6 +20,8 @@ from colonnade.errors import JobError, MalformedMessage, ProtocolError
 from colonnade.messages import Divide, Gradients, Histograms, Sides
 from colonnade.run.federate import Finished, Tables, run_tables
 
+TOLD = {"bits": 6, "bin_rows": 5, "node_rows": 20}
+
 
 def grown(tables: Tables, labels: str, **sections: Any) -> Finished:
     algorithm = sections.pop("algorithm", "secureboost")
@@ -41,6 +43,9 @@ def grown(tables: Tables, labels: str, **sections: Any) -> Finished:
         {"algorithm": "boosted-sum", "trees": {"turns": "round"}},
         {"secure": {"helper": "party3"}},
         {"world": "local"},
+        {"trees": TOLD},
+        {"trees": {**TOLD, "subsample": 0.8, "colsample_bytree": 0.5}, "secure": {"helper": "party3"}},
+        {"trees": TOLD, "algorithm": "boosted-sum"},
     ],
 )
 def test_blind_trees_are_those_of_clear_text_bit_for_bit(sections: dict[str, Any]) -> None:

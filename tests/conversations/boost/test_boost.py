@@ -15,9 +15,15 @@ from colonnade.errors import JobError
 from colonnade.job import Trees
 from colonnade.run.federate import Finished, Tables
 from colonnade.run.registry import CONVERSATIONS
-from colonnade.trees.tree import LEAF, Forest, Splits
+from colonnade.trees.tree import LEAF, Forest, Splits, leaves
 
-SMALL: dict[str, Any] = {"max_depth": 3, "max_bin": 8, "min_child_weight": 0.5, "learning_rate": 0.3}
+SMALL: dict[str, Any] = {
+    "max_depth": 3,
+    "max_bin": 8,
+    "min_child_weight": 0.5,
+    "learning_rate": 0.3,
+    "bits": 0,  # exact histograms, as the oracle has
+}
 ROUNDS: dict[str, Any] = {"epochs": 3}
 
 
@@ -162,9 +168,10 @@ def test_rows_have_weights() -> None:
 
 @pytest.mark.parametrize("algorithm", ["secureboost", "boosted-sum"])
 @pytest.mark.parametrize("world", ["simulated", "local"])
-def test_a_run_equals_its_pooled_twin_to_the_last_bit(algorithm: str, world: str) -> None:
-    tables = random_tables(active=2, test_rows=50)
-    done = grown(tables, algorithm=algorithm, world=world, trees={"subsample": 0.8}).result
+@pytest.mark.parametrize("told", [{}, {"bits": 6, "bin_rows": 5, "node_rows": 20}])
+def test_a_run_equals_its_pooled_twin_to_the_last_bit(algorithm: str, world: str, told: Any) -> None:
+    tables = random_tables(active=2, rows=300, test_rows=50)
+    done = grown(tables, algorithm=algorithm, world=world, trees={"subsample": 0.8, **told}).result
     assert done.metrics["suboptimality"] == 0.0
     assert {key: done.metrics[key] for key in done.pooled} == done.pooled
 
@@ -208,6 +215,40 @@ def test_what_makes_no_sense_for_trees_is_refused(train: dict[str, Any], words: 
         grown(random_tables(active=1), train=train)
 
 
+def test_trees_of_what_owners_tell_are_about_as_good_and_their_leaves_have_the_scores_of_their_rows() -> None:
+    tables = random_tables(active=1, rows=1500, test_rows=1500)
+    trees = {"max_depth": 4, "max_bin": 32, "min_child_weight": 1.0}
+    exact, told = (
+        grown(tables, trees={**trees, "bits": bits}, train={"epochs": 30}).result.metrics for bits in (0, 6)
+    )
+    assert told["test_auc"] > exact["test_auc"] - 0.01
+    done = grown(tables, trees={**trees, "bits": 6}, train={"epochs": 1})
+    forest, y = Forest.from_arrays(done.shares["party0"].weights), tables.train["party0"].y
+    left = {
+        number: Splits.from_arrays(done.shares[party].weights).left(tables.train[party].X)
+        for number, party in enumerate(done.plan.parties)
+    }
+    at, p = leaves(forest.trees[0], left, 1500), 1 / (1 + np.exp(-forest.base[0]))
+    assert y is not None
+    for leaf in np.unique(at):
+        g, n = float((p - (y[at == leaf] > 0)).sum()), int((at == leaf).sum())
+        wanted = -0.3 * g / (n * p * (1 - p) + 1)
+        assert forest.trees[0].value[leaf] == pytest.approx(wanted, rel=1e-2, abs=1e-3)
+
+
+def test_an_owner_does_not_tell_a_few_rows_from_all_others() -> None:
+    tables = random_tables(active=1, rows=400)
+    done = grown(tables, trees={"max_depth": 6, "bits": 6, "bin_rows": 12, "node_rows": 30, "max_bin": 32})
+    forest = Forest.from_arrays(done.shares["party0"].weights)
+    for number, party in enumerate(done.plan.parties):
+        sides = Splits.from_arrays(done.shares[party].weights).left(tables.train[party].X)
+        assert number == 0 or len(sides)
+        if number:
+            rows = np.minimum(sides.sum(axis=1), (~sides).sum(axis=1))
+            assert (rows >= 12).all()
+    assert len(forest.trees) == 3
+
+
 def test_numbers_out_of_range_are_refused() -> None:
     for key, value in (
         ("max_depth", 0),
@@ -215,13 +256,17 @@ def test_numbers_out_of_range_are_refused() -> None:
         ("subsample", 0.0),
         ("gamma", -1.0),
         ("max_leaves", 1),
+        ("bits", 2),
+        ("bits", 9),
+        ("bin_rows", -1),
+        ("noise", 11.0),
     ):
         with pytest.raises(JobError, match=f"trees.{key}"):
             grown(random_tables(active=1), trees={key: value})
 
 
 def test_defaults_are_those_of_the_section() -> None:
-    assert run(random_tables(active=1), "secureboost", train=ROUNDS).plan.settings.trees == Trees()
+    assert run(random_tables(active=1), "secureboost", train=ROUNDS).plan.settings.trees == Trees(bits=6)
 
 
 @pytest.mark.parametrize("algorithm", ["secureboost", "boosted-sum"])

@@ -28,17 +28,20 @@ import numpy as np
 
 from colonnade.arrays import Numbers, Rows, Words
 from colonnade.conversations.boost.long_messages import complete, send_long
+from colonnade.conversations.boost.wire import told_of
 from colonnade.errors import MalformedMessage, ProtocolError
-from colonnade.messages import Gradients, Histograms, Shuffled, Topic, tag_of
+from colonnade.messages import Gradients, Histograms, Joined, Shuffled, Topic, tag_of
 from colonnade.net.expect import PACKED, expect, whole
 from colonnade.net.network import Network
 from colonnade.secure.streams import PairStreams, Roles
-from colonnade.trees.bins import Counts, Flags
+from colonnade.trees.bins import BinGrid, Counts, Flags
+from colonnade.trees.estimate import Told
 from colonnade.trees.frontier import Frontier, Pairs
 from colonnade.trees.grow import Level
 from colonnade.trees.mapped_arrays import empty_array
 from colonnade.trees.own_columns import OwnColumns
 from colonnade.trees.row_paths import RowPaths
+from colonnade.trees.told import added_up, told_in
 
 GRADIENTS = "gradients"  # r, which hides a row's word: for A and T
 BINS = "bins"  # s_j, which hides it in a column's order: for A and T
@@ -162,6 +165,9 @@ class BlindTeller:
     def sums(self, frontier: Frontier) -> Words:
         return self._ways.sums(self._words)
 
+    def counts(self, frontier: Frontier) -> Counts:
+        return self._ways.counts()
+
     def spots(self) -> Numbers:
         return self._spots
 
@@ -198,12 +204,21 @@ class BlindReader:
         return words + r
 
     def sums(self, message: Histograms) -> Words:
-        if self.ways is None:
-            self.ways = RowPaths(self._codes(message.spots), self.bins)
-        else:
-            self.ways.turn(np.unpackbits(bits, count=self.rows) for bits in self._bits(message.spots))
-        sums: Words = message.sums - self.ways.sums(self.hide or self._hide())
+        sums: Words = message.sums - self._hidden(message.spots)
         return sums
+
+    def told(self, message: Joined, slots: int, grid: BinGrid) -> Told:
+        told = told_of(message, slots, grid)
+        told.sums[:] -= added_up(self._hidden(message.spots), told_in(told.ends, grid))
+        return told
+
+    def _hidden(self, spots: Numbers) -> Words:
+        """Return the sums of the words that hide those of this level; `spots` are the owner's."""
+        if self.ways is None:
+            self.ways = RowPaths(self._codes(spots), self.bins)
+        else:
+            self.ways.turn(np.unpackbits(bits, count=self.rows) for bits in self._bits(spots))
+        return self.ways.sums(self.hide or self._hide())
 
     def _hide(self) -> Iterator[Words]:
         """Return the words s_j, column by column: many rows have no room for all of them."""

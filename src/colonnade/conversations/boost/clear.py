@@ -8,10 +8,11 @@ from typing import Protocol
 import numpy as np
 
 from colonnade.arrays import Numbers, Rows, Words
-from colonnade.conversations.boost.wire import words_of
+from colonnade.conversations.boost.wire import told_of, words_of
 from colonnade.errors import MalformedMessage
-from colonnade.messages import Gradients, Histograms
-from colonnade.trees.bins import Counts, Flags
+from colonnade.messages import Gradients, Histograms, Joined
+from colonnade.trees.bins import BinGrid, Counts, Flags
+from colonnade.trees.estimate import Told
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.gradients import packed
 from colonnade.trees.grow import Level
@@ -37,6 +38,10 @@ class Reader(Protocol):
         """Return the sums that the owner's answer stands for."""
         ...
 
+    def told(self, message: Joined, slots: int, grid: BinGrid) -> Told:
+        """Return the joined bins that the owner's answer stands for; `grid` are the bins of its columns."""
+        ...
+
     def divided(self, level: Level, frontier: Frontier) -> None:
         """Hear how a level was divided, before the next answer is read."""
         ...
@@ -53,6 +58,10 @@ class Teller(Protocol):
         """Return the histograms that the frontier asks for, [slots, bins]."""
         ...
 
+    def counts(self, frontier: Frontier) -> Counts:
+        """Return how many rows the sums are of, [slots, bins]."""
+        ...
+
     def spots(self) -> Numbers:
         """Return what the label holder must know beside the sums of this level."""
         ...
@@ -62,16 +71,21 @@ class Teller(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class ClearReader:
-    """Sends words in four bytes each."""
+    """Sends words in four bytes each, few bits in two."""
 
+    bits: int
     spots = 0
 
     def gradients(self, tree: int, words: Words, bins: Counts) -> Numbers:
-        return packed(words)
+        return packed(words, few=bool(self.bits))
 
     def sums(self, message: Histograms) -> Words:
         return message.sums
+
+    def told(self, message: Joined, slots: int, grid: BinGrid) -> Told:
+        return told_of(message, slots, grid)
 
     def divided(self, level: Level, frontier: Frontier) -> None:
         """Do nothing: nothing is kept."""
@@ -90,6 +104,9 @@ class NoReader:
     def sums(self, message: Histograms) -> Words:
         raise MalformedMessage(f"{self.party} sent histograms, and nobody deals words for it")
 
+    def told(self, message: Joined, slots: int, grid: BinGrid) -> Told:
+        raise MalformedMessage(f"{self.party} sent histograms, and nobody deals words for it")
+
     def divided(self, level: Level, frontier: Frontier) -> None:
         """Do nothing: nothing is kept."""
 
@@ -102,10 +119,13 @@ class ClearTeller:
     words: Words = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
     async def begin(self, tree: int, message: Gradients, sampled: Flags) -> None:
-        self.words = words_of(message, sampled)
+        self.words = words_of(message, sampled, self.own.sampling.rules.bits)
 
     def sums(self, frontier: Frontier) -> Words:
         return self.own.sums(self.words, frontier)
+
+    def counts(self, frontier: Frontier) -> Counts:
+        return self.own.counts(frontier)
 
     def spots(self) -> Numbers:
         return NOTHING

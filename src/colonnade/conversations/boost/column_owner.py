@@ -15,6 +15,7 @@ from colonnade.conversations.boost.wire import (
     divided,
     flags_of,
     forest_of,
+    joined_of,
     level_of,
     send_outcomes,
     tag_for,
@@ -22,7 +23,7 @@ from colonnade.conversations.boost.wire import (
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation
 from colonnade.errors import ProtocolError
-from colonnade.messages import Announce, Bins, Divide, Gradients, Grown, Histograms, Sides
+from colonnade.messages import Announce, Bins, Divide, Gradients, Grown, Histograms, Joined, Sides
 from colonnade.net.expect import PACKED, Number, expect, octets, out_of_turn, said_by, whole
 from colonnade.secure.streams import Roles
 from colonnade.state import Declared
@@ -130,8 +131,7 @@ class ColumnOwner:
         while not last:
             await self.context.charge(int(frontier.summed.sum()) * own.chosen.grid.columns)
             tag = tag_for(tree, depth)
-            sums, sent = self.teller.sums(frontier), self.evaluation.sent_bytes()
-            await send_long(net, self.root, Histograms(tag, sums, self.teller.spots(), sent))
+            await send_long(net, self.root, self._histograms(tree, depth, frontier))
             divide = await net.recv(Divide, self.root, tag, **divided(frontier.open, len(self.parties)))
             with said_by(self.root):
                 level = level_of(divide, frontier)
@@ -143,6 +143,15 @@ class ColumnOwner:
                 rows = frontier.rows
                 frontier.divide(level.split, left, level.stays)
                 self.teller.divided(level, rows, left, frontier)
+
+    def _histograms(self, tree: int, depth: int, frontier: Frontier) -> Histograms | Joined:
+        """Return what is told of the histograms of a level."""
+        tag, sent = tag_for(tree, depth), self.evaluation.sent_bytes()
+        sums, spots, floors = self.teller.sums(frontier), self.teller.spots(), self.own.floors
+        if floors is None:
+            return Histograms(tag, sums, spots, sent)
+        told = self.own.told(sums, self.teller.counts(frontier), tree, depth)
+        return joined_of(tag, told, spots, sent, clear=self.context.plan.blind is None)
 
     async def _sides(self, tag: int, level: Level, frontier: Frontier, turn: tuple[int, ...]) -> Flags:
         """Return the side of every row; tells those of the own splits to the party that grows the tree

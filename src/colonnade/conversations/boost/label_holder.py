@@ -21,15 +21,16 @@ from colonnade.conversations.boost.wire import (
 )
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark, Scribe
-from colonnade.messages import Bins, Gradients, Histograms, Sides
+from colonnade.messages import Bins, Gradients, Histograms, Joined, Sides
 from colonnade.net.expect import PACKED, Number, expect, octets, said_by, whole
 from colonnade.net.expect import words as words_due
 from colonnade.secure.streams import Roles
 from colonnade.state import Declared
 from colonnade.trees.bins import BinGrid, Flags
 from colonnade.trees.boosting import Boosting, Sampling
+from colonnade.trees.estimate import Told, all_told, beside
 from colonnade.trees.frontier import Frontier
-from colonnade.trees.gradients import Units
+from colonnade.trees.gradients import Lesson
 from colonnade.trees.grow import Growth, Level, TreeColumns
 from colonnade.trees.own_columns import OwnColumns, joined_sides
 from colonnade.trees.tree import Forest, Tree
@@ -51,7 +52,7 @@ class TreeLabelHolder:
         self.sampling = Sampling(rules, plan.seed, len(y))
         self.boosting = Boosting(context.loss, y, plan.objective.classes, rules, self.sampling)
         self.own = OwnColumns(
-            context.train.X, self.sampling, self.me, context.train.columns, context.engine.sums
+            context.train.X, self.sampling, self.me, context.train.columns, context.engine.sums, exact=True
         )
         self.grids: list[BinGrid] = []
         self.splits = [0] * len(self.parties)  # how many each party has
@@ -77,8 +78,8 @@ class TreeLabelHolder:
         gates.begin(1)
         enough = False
         while not enough and boosting.rounds < pace.epochs:
-            for words, units in boosting.words():
-                boosting.add(*await self.grow(self.number, words, units))
+            for lesson in boosting.lessons():
+                boosting.add(*await self.grow(self.number, lesson))
                 self.number += 1
             self._note()
             enough = boosting.enough() or self.scribe.ending.stopped
@@ -94,14 +95,14 @@ class TreeLabelHolder:
         await self._measure(forest, kept)
         return {**forest.arrays(), **self.own.splits.first(kept[self.me]).arrays()}
 
-    async def grow(self, number: int, words: Words, units: Units) -> tuple[Tree, Numbers]:
+    async def grow(self, number: int, lesson: Lesson) -> tuple[Tree, Numbers]:
         """Grow one tree with all owners; returns it, and the node in which every row ended."""
         net, rules = self.context.net, self.context.plan.settings.trees
         sampled = self.sampling.rows_of(number)
         chosen = [
             self.sampling.columns_of(number, party, grid.columns) for party, grid in enumerate(self.grids)
         ]
-        growth = Growth(rules, TreeColumns.of(self.grids, chosen), words, units, sampled)
+        growth, words = Growth(rules, TreeColumns.of(self.grids, chosen), lesson, sampled), lesson.words
         turn, learnt = self._turn(number), words if sampled.all() else words[sampled]
         self.own.begin(number)
         deals = self._deals(turn)
@@ -114,7 +115,7 @@ class TreeLabelHolder:
             await send_long(net, name, told)
         while growth.open:
             tag = tag_for(number, growth.depth)
-            level = growth.decide(await self._sums(tag, turn, words, growth), self.splits)
+            level = growth.decide(await self._told(tag, turn, words, growth), self.splits)
             goes_on = self._goes_on(level, turn, growth)
             for party, name in self._others(turn):
                 await net.send(name, divide_for(party, level if party in goes_on else FELLED, tag))
@@ -139,7 +140,7 @@ class TreeLabelHolder:
         """Return this party's end of what passes between it and an owner."""
         blind = self.context.plan.blind
         if blind is None:
-            return ClearReader()
+            return ClearReader(self.sampling.rules.bits)
         if owner not in blind.dealers:
             return NoReader(owner)
         return BlindReader(Roles(self.context.me, owner, blind.dealers[owner]), self.context.streams)
@@ -164,31 +165,34 @@ class TreeLabelHolder:
         """Return the places and names of these parties, but for this one."""
         return [(party, self.parties[party]) for party in sorted(turn - {self.me})]
 
-    async def _sums(self, tag: int, turn: set[int], words: Words, growth: Growth) -> Words:
+    async def _told(self, tag: int, turn: set[int], words: Words, growth: Growth) -> Told:
         """Return the sums of every slot over all parties' bins, in the order of parties."""
-        net, frontier, found = self.context.net, growth.frontier, {}
+        frontier, found = growth.frontier, {}
+        slots = len(frontier.summed)
         if self.me in turn:
             await self.context.charge(int(frontier.summed.sum()) * self.own.chosen.grid.columns)
-            found[self.me] = self.own.sums(words, frontier)
+            found[self.me] = all_told(self.own.sums(words, frontier))
         for party, name in self._others(turn):
-            message = await net.recv(
-                Histograms,
-                name,
-                tag,
-                sums=words_due(len(frontier.summed), growth.columns.bins[party]),
-                spots=PACKED,
-                sent=Number(0, 2**53),
-            )
-            self.sent[name] = message.sent
-            reader = self.readers[party]
+            found[party] = await self._told_by(name, tag, slots, growth.columns.grids[party])
+        for party, grid in enumerate(growth.columns.grids):
+            found.setdefault(party, all_told(np.zeros((slots, grid.total), dtype=np.uint64)))
+        whole = [each for _, each in sorted(found.items())]
+        return beside(whole)
+
+    async def _told_by(self, name: str, tag: int, slots: int, grid: BinGrid) -> Told:
+        """Return what an owner tells of the histograms of a level."""
+        net, reader = self.context.net, self.readers[self.parties.index(name)]
+        sent = Number(0, 2**53)
+        if self.sampling.rules.bits:
+            told = await net.recv(Joined, name, tag, sums=PACKED, ends=PACKED, spots=PACKED, sent=sent)
+            self.sent[name] = told.sent
             with said_by(name):
-                found[party] = reader.sums(await complete(net, name, message, reader.spots))
-        absent = {
-            party: np.zeros((len(frontier.summed), bins), dtype=np.uint64)
-            for party, bins in enumerate(growth.columns.bins)
-            if party not in found
-        }
-        return np.concatenate([each for _, each in sorted({**found, **absent}.items())], axis=1)
+                return reader.told(await complete(net, name, told, reader.spots), slots, grid)
+        due = words_due(slots, grid.total)
+        message = await net.recv(Histograms, name, tag, sums=due, spots=PACKED, sent=sent)
+        self.sent[name] = message.sent
+        with said_by(name):
+            return all_told(reader.sums(await complete(net, name, message, reader.spots)))
 
     async def _sides(self, tag: int, level: Level, turn: set[int], frontier: Frontier) -> Flags:
         """Return the side of every row; those of the own splits are told to the parties that sum on."""

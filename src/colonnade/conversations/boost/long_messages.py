@@ -13,21 +13,33 @@ from msgspec import structs
 
 from colonnade.arrays import Numbers
 from colonnade.errors import ProtocolError
-from colonnade.messages import TOPIC_SHIFT, Gradients, Histograms, Rest, Shuffled, Sides, tag_of, topic_of
+from colonnade.messages import (
+    TOPIC_SHIFT,
+    Gradients,
+    Histograms,
+    Joined,
+    Rest,
+    Shuffled,
+    Sides,
+    tag_of,
+    topic_of,
+)
 from colonnade.net.expect import PACKED
 from colonnade.net.network import Network
 
 PIECE = 2**23
 """The most bytes of an array in one message."""
 
-LONG = {Gradients: "words", Histograms: "spots", Sides: "left", Shuffled: "words"}
+LONG = {Gradients: "words", Histograms: "spots", Sides: "left", Shuffled: "words", Joined: "spots"}
 """The messages that may be long, and the array that makes them so."""
 
 _PARTS = 12  # bits of the number of a piece
-M = TypeVar("M", Gradients, Histograms, Sides, Shuffled)
+_KINDS = (Gradients, Histograms, Sides, Shuffled)
+Long = Gradients | Histograms | Sides | Shuffled | Joined
+M = TypeVar("M", Gradients, Histograms, Sides, Shuffled, Joined)
 
 
-async def send_long(net: Network, to: str, message: Gradients | Histograms | Sides | Shuffled) -> None:
+async def send_long(net: Network, to: str, message: Long) -> None:
     """Send a message in as many pieces as it takes."""
     field = LONG[type(message)]
     values: Numbers = getattr(message, field)
@@ -57,14 +69,13 @@ async def complete(net: Network, sender: str, message: M, count: int) -> M:
     return structs.replace(message, **{field: whole})
 
 
-async def _rest(
-    net: Network, sender: str, message: Gradients | Histograms | Sides | Shuffled, part: int
-) -> Numbers:
+async def _rest(net: Network, sender: str, message: Long, part: int) -> Numbers:
     """Return one of the pieces that follow a message."""
     return (await net.recv(Rest, sender, _rest_tag(message, part), values=PACKED)).values
 
 
-def _rest_tag(message: Gradients | Histograms | Sides | Shuffled, part: int) -> int:
+def _rest_tag(message: Long, part: int) -> int:
     """Return the tag of a piece: no two messages of a run share one."""
-    kind, number = list(LONG).index(type(message)), message.tag & (1 << TOPIC_SHIFT) - 1
-    return tag_of(topic_of(message.tag), (number * len(LONG) + kind) << _PARTS | part)
+    same = Histograms if isinstance(message, Joined) else type(message)  # a level has one of the two
+    kind, number = _KINDS.index(same), message.tag & (1 << TOPIC_SHIFT) - 1
+    return tag_of(topic_of(message.tag), (number * len(_KINDS) + kind) << _PARTS | part)

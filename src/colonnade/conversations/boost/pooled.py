@@ -15,6 +15,7 @@ from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES, mean_loss
 from colonnade.metrics import metrics_of
 from colonnade.trees.boosting import Boosting, Sampling
+from colonnade.trees.estimate import Told, beside
 from colonnade.trees.grow import Growth, TreeColumns
 from colonnade.trees.own_columns import OwnColumns, joined_sides
 from colonnade.trees.tree import Forest, Splits
@@ -35,20 +36,27 @@ class PooledTrees:
 
 
 def fit(plan: Plan[BoostSettings], tables: Sequence[Table], y: Floats) -> PooledTrees:
-    """Grow all trees of a plan; tables and y are the training rows', tables in the order of the parties."""
+    """Grow all trees of a plan; tables and y are the training rows', tables in the order of the parties.
+
+    They are the trees of a run, to the last bit: owners tell as little here.
+    """
     settings, objective = plan.settings, plan.objective
     rules, sampling = settings.trees, Sampling(settings.trees, plan.seed, len(y))
     boosting = Boosting(LOSSES[objective.loss], y, objective.classes, rules, sampling)
-    owners = [OwnColumns(table.X, sampling, party, table.columns) for party, table in enumerate(tables)]
+    holder = plan.parties.index(plan.evaluator)
+    owners = [
+        OwnColumns(table.X, sampling, party, table.columns, exact=party == holder)
+        for party, table in enumerate(tables)
+    ]
     counts, number = [0] * len(owners), 0
     while boosting.rounds < plan.pace.epochs:
-        for words, units in boosting.words():
+        for lesson in boosting.lessons():
             columns = TreeColumns.of([own.grid for own in owners], [own.begin(number) for own in owners])
-            growth = Growth(rules, columns, words, units, sampling.rows_of(number))
+            growth = Growth(rules, columns, lesson, sampling.rows_of(number))
             if settings.additive and rules.turns == "round":
                 holders = [party for party, own in enumerate(owners) if own.grid.columns]
                 growth.allowed = holders[boosting.rounds % len(holders)]
-            _grow(growth, owners, counts, words, alone=settings.additive)
+            _grow(growth, owners, counts, number, alone=settings.additive)
             boosting.add(growth.finish(), growth.at)
             number += 1
         if boosting.enough():
@@ -58,18 +66,23 @@ def fit(plan: Plan[BoostSettings], tables: Sequence[Table], y: Floats) -> Pooled
     return PooledTrees(forest, splits, boosting.z)
 
 
-def _grow(
-    growth: Growth, owners: list[OwnColumns], counts: list[int], words: np.ndarray, *, alone: bool
-) -> None:
+def _grow(growth: Growth, owners: list[OwnColumns], counts: list[int], number: int, *, alone: bool) -> None:
     """Grow one tree to its end."""
     while growth.open:
         frontier = growth.frontier
-        sums = np.concatenate([own.sums(words, frontier) for own in owners], axis=1)
-        level = growth.decide(sums, counts)
+        level = growth.decide(beside([_told(own, growth, number) for own in owners]), counts)
         if alone and level.split.any():
             growth.allowed = int(level.party[level.split][0])
         sides = [(own.party, own.left(level, frontier)) for own in owners]
         growth.divide(level, joined_sides(sides, level, frontier))
+
+
+def _told(own: OwnColumns, growth: Growth, number: int) -> Told:
+    """Return what an owner tells of a level."""
+    sums, counts = own.sums(growth.lesson.words, growth.frontier), np.zeros((0, 0), dtype=np.int64)
+    if own.floors is not None:
+        counts = own.counts(growth.frontier)
+    return own.told(sums, counts, number, growth.depth)
 
 
 def pooled(plan: Plan[BoostSettings], columns: AllColumns) -> Pooled:

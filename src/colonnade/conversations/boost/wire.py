@@ -17,6 +17,7 @@ from colonnade.messages import (
     Divide,
     Gradients,
     Grown,
+    Joined,
     Outcomes,
     Topic,
     tag_of,
@@ -25,8 +26,9 @@ from colonnade.messages import (
 from colonnade.net.expect import Expected, floats, octets, whole
 from colonnade.net.network import Network
 from colonnade.trees.bins import BinGrid, Flags
+from colonnade.trees.estimate import Told
 from colonnade.trees.frontier import Frontier
-from colonnade.trees.gradients import unpacked
+from colonnade.trees.gradients import joined, parted, unpacked
 from colonnade.trees.grow import Level
 from colonnade.trees.tree import LEAF, Forest, Splits
 
@@ -56,15 +58,45 @@ def tag_for(tree: int, level: int = 0) -> int:
     return tag_of(Topic.TRAIN, tree << 8 | level)
 
 
-def words_of(message: Gradients, sampled: Flags) -> Words:
+def words_of(message: Gradients, sampled: Flags, bits: int) -> Words:
     """Return the words of all rows from those of the rows that a tree learns from; 0 for the others."""
-    if message.words.dtype != np.uint32 or message.words.shape != (int(sampled.sum()),):
+    if message.words.dtype != (np.uint16 if bits else np.uint32) or message.words.shape != (
+        int(sampled.sum()),
+    ):
         raise MalformedMessage(f"gradients of shape {message.words.shape} for {int(sampled.sum())} rows")
     if len(message.words) == len(sampled):
         return unpacked(message.words)
     words = np.zeros(len(sampled), dtype=np.uint64)
     words[sampled] = unpacked(message.words)
     return words
+
+
+def joined_of(tag: int, told: Told, spots: Numbers, sent: int, *, clear: bool) -> Joined:
+    """Return the message that tells joined bins; sums that are nobody's words go in as few bytes as they
+    need."""
+    sums: Numbers = told.sums[told.ends]
+    if clear:
+        both = np.concatenate(parted(sums, signed=True))
+        few = np.abs(both).max(initial=0) < 2**15
+        sums = both.astype(np.int16).view(np.uint16) if few else both.astype(np.int32)
+    return Joined(tag, sums, np.packbits([told.ends, told.most]), spots, sent)
+
+
+def told_of(message: Joined, slots: int, grid: BinGrid) -> Told:
+    """Return the joined bins that were told."""
+    ends, most = flags_of(message.ends, 2 * slots * grid.total).reshape(2, slots, grid.total)
+    if not ends[:, grid.start + grid.ordered - 1].all():
+        raise MalformedMessage("joined bins that go on beyond their column")
+    count, sums = int(ends.sum()), message.sums
+    found = np.zeros(ends.shape, dtype=np.uint64)
+    if sums.dtype in (np.uint16, np.int32) and sums.shape == (2 * count,):
+        both = sums.view(np.int16) if sums.dtype == np.uint16 else sums
+        found[ends] = joined(both[:count], both[count:])
+    elif sums.dtype == np.uint64 and sums.shape == (count,):
+        found[ends] = sums
+    else:
+        raise MalformedMessage(f"{sums.shape} {sums.dtype} sums of {count} joined bins")
+    return Told(found, ends, most)
 
 
 def grid_of(message: Bins, party: str) -> BinGrid:
