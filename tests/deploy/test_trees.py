@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,37 @@ from colonnade.data.table import RawTable, Table
 from colonnade.deploy.daemon import commands, control
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.models import stored_shares
+from colonnade.deploy.policy.cost_limits import check_floors
 from colonnade.deploy.rows.rows import split_rows
+from colonnade.deploy.settings import Limits
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import Refused
 from colonnade.run.federate import Tables, run_tables
 from colonnade.run.registry import CONVERSATIONS
 
 ACCEPT = 'accept = ["labels", "nodes", "scores"]\nmin_rows = 20\n'
-TREES: Any = {"train": {"epochs": 8}, "trees": {"max_depth": 3, "subsample": 0.8}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"bits": 0}, "limits.trees_exact"),
+        ({"bits": 6, "bin_rows": 5}, "trees.bin_rows = 5 is below limits.trees_bin_rows = 10"),
+        ({"bits": 6, "node_rows": 0}, "trees.node_rows = 0 is below limits.trees_node_rows = 40"),
+        ({"bits": 6, "noise": 0.1}, "trees.noise = 0.1 is below limits.trees_noise = 0.5"),
+    ],
+)
+def test_no_job_lowers_what_a_party_demands_of_histograms(asked: dict[str, Any], told: str) -> None:
+    terms = job(algorithm="secureboost", train={"epochs": 2}, trees=asked)
+    with pytest.raises(Refused, match=re.escape(told)):
+        check_floors(Limits(), terms)
+    check_floors(Limits(trees_exact=True), terms)
+    raised = {"bits": 4, "bin_rows": 20, "node_rows": 100, "noise": 1.0}
+    check_floors(Limits(), job(algorithm="secureboost", train={"epochs": 2}, trees=raised))
+    check_floors(Limits(), job(trees=asked))
+
+
+TREES: Any = {"train": {"epochs": 8}, "trees": {"max_depth": 3, "subsample": 0.8, "bits": 6}}
 
 
 def rows_of(path: Path, column: str, wanted: list[str], label: str | None = None) -> RawTable:

@@ -144,6 +144,10 @@ class Limits(Section, frozen=True):
     woe_least: int = 50  # rows of a bin whose count is shown, at least; a job may ask for more
     woe_cases: int = 10  # goods and bads, each, of a bin whose WOE is told, at least
     woe_noise: float = 2.0  # of counts that a peer is told, for the square root of its columns, at least
+    trees_bin_rows: int = 10  # of a bin whose sums trees are told, at least; a job may ask for more
+    trees_node_rows: int = 40  # and of a node
+    trees_noise: float = 0.5  # of these sums, at least
+    trees_exact: bool = False  # whether trees may be told exact histograms, as by version 0.2
     refreshes_an_hour: int = 60  # of the service's session
 
 
@@ -285,7 +289,7 @@ def _check(settings: Settings, where: str) -> None:
             raise JobError(f"{where}: policy: approval_s is 1 s to {LONGEST_APPROVAL_S} s (a week)")
     for name in Limits.__struct_fields__:
         limit = getattr(settings.limits, name)
-        if limit is not None and not limit > 0:
+        if limit is not None and not isinstance(limit, bool) and not limit > 0:
             raise JobError(f"{where}: limits.{name}: {getattr(settings.limits, name)} is not above 0")
     unknown = set(settings.policy.peers) - set(settings.peers)
     if unknown:

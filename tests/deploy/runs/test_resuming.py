@@ -71,7 +71,12 @@ async def anew(consortium: Consortium, daemons: dict[str, Daemon], name: str) ->
     await daemons[name].open()
 
 
-TREES = {"algorithm": "secureboost", "train": {"epochs": 16}, "secure": {"labels": "clear"}}
+TREES = {
+    "algorithm": "secureboost",
+    "train": {"epochs": 16},
+    "trees": {"bits": 6},
+    "secure": {"labels": "clear"},
+}
 NOISY = {
     "algorithm": "split",
     "train": {"epochs": 8, "batch": 64, "step": 0.1},

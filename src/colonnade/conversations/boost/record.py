@@ -63,6 +63,8 @@ def notes(plan: Plan[BoostSettings]) -> list[str]:
     if plan.blind is not None:
         found[0] = "gradients are hidden from all but their holder, unless an owner and its dealer collude"
         found[2] += ", and how many rows each bin has"
+    if plan.settings.trees.bits:
+        found[2] += "; small bins are joined, small nodes left out, and no sum is exact"
     if plan.settings.additive:
         found[1] = "the owner of a tree learns its leaves' scores: the mean label of the rows in each"
     return found

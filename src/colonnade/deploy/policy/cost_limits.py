@@ -14,6 +14,8 @@ from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.model_terms import HeadModel, OwnModel
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import Refused
+from colonnade.job import Section
+from colonnade.job.presets import PRESETS
 
 
 def check_limits(limits: Limits, contract: Contract, me: str, columns: int = 1) -> None:
@@ -36,15 +38,27 @@ def check_limits(limits: Limits, contract: Contract, me: str, columns: int = 1) 
 
 
 def check_floors(limits: Limits, terms: Terms) -> None:
-    """Raise Refused, naming the limit, if weight of evidence would tell more than this party lets any job
-    tell."""
-    if not terms.prepare.woe:
-        return
-    for key in ("least", "cases", "noise"):
-        asked, floor = getattr(terms.woe, key), getattr(limits, f"woe_{key}")
-        if asked is not None and asked < floor:
+    """Raise Refused, naming the limit, if weight of evidence or trees would tell more than this party lets
+    any job tell."""
+    if terms.prepare.woe:
+        _check_each("woe", ("least", "cases", "noise"), terms.woe, limits)
+    if PRESETS[terms.algorithm].conversation == "boost" and not limits.trees_exact:
+        if not terms.trees.bits:
             raise Refused(
-                f"woe.{key} = {asked:g} is below limits.woe_{key} = {floor:g} here; a job may raise it"
+                "trees.bits = 0 asks for exact histograms, off which bins are read row by row; give 3 to 8, or "
+                "set limits.trees_exact = true here"
+            )
+        _check_each("trees", ("bin_rows", "node_rows", "noise"), terms.trees, limits)
+
+
+def _check_each(section: str, keys: tuple[str, ...], asked: Section, limits: Limits) -> None:
+    """Refuse keys of a section that are below the limits of the same names."""
+    for key in keys:
+        value, floor = getattr(asked, key), getattr(limits, f"{section}_{key}")
+        if value is not None and value < floor:
+            raise Refused(
+                f"{section}.{key} = {value:g} is below limits.{section}_{key} = {floor:g} here; a job may "
+                "raise it"
             )
 
 
