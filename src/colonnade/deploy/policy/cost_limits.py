@@ -15,7 +15,6 @@ from colonnade.deploy.terms.model_terms import HeadModel, OwnModel
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import Refused
 from colonnade.job import Section
-from colonnade.job.presets import PRESETS
 
 
 def check_limits(limits: Limits, contract: Contract, me: str, columns: int = 1) -> None:
@@ -42,11 +41,11 @@ def check_floors(limits: Limits, terms: Terms) -> None:
     any job tell."""
     if terms.prepare.woe:
         _check_each("woe", ("least", "cases", "noise"), terms.woe, limits)
-    if PRESETS[terms.algorithm].conversation == "boost" and not limits.trees_exact:
+    if "trees.keys" in Contract.of(terms).conversation.understands and not limits.trees_exact:
         if not terms.trees.bits:
             raise Refused(
-                "trees.bits = 0 asks for exact histograms, off which bins are read row by row; give 3 to 8, or "
-                "set limits.trees_exact = true here"
+                "trees.bits = 0 asks for exact histograms, off which bins are read row by row; a job may give 3 "
+                "to 8, or this party sets limits.trees_exact = true"
             )
         _check_each("trees", ("bin_rows", "node_rows", "noise"), terms.trees, limits)
 
