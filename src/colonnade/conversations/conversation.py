@@ -30,6 +30,7 @@ Leak = Literal[
     "evidence",
     "nodes",
     "two-parties",
+    "few-rows",
 ]
 """What a run may give away, as parties' policies name it; `deploy.policy` has the words for each."""
 

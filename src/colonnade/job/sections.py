@@ -84,15 +84,10 @@ class Secure(Section, frozen=True):
     helper: str | None = None  # the party that deals random words where labels are blind
     reveal: RevealName = "owner"  # who learns the weights of a blind run in the end
     scores: ScoresName = "open"  # whether the label holder of a blind run learns total scores in training
-    products: ProductsName = (
-        "auto"  # who multiplies where labels are blind: a third party's words, or encryption
-    )
-    noise: float | None = (
-        None  # of encrypted runs: rows of noise in what a party is told of a gradient; None: 3
-    )
-    epsilon: float | None = (
-        None  # of encrypted runs: instead, noise for so much of a label in all (delta 1e-5)
-    )
+    products: ProductsName = "auto"  # of blind runs: by words of a third party, or of two under encryption
+    noise: float | None = None  # of encrypted products: rows of noise in gradients that are told; None: 3
+    epsilon: float | None = None  # instead, as much noise as lets a run tell no more of a label
+    few_rows: bool = False  # encrypted between companies though few rows let own weights tell of labels
 
 
 class Cascade(Section, frozen=True):

@@ -25,6 +25,7 @@ LEARNT: dict[str, tuple[str, str]] = {
         "holders",
         "can work out the other party's score of every row: with two parties nothing can hide it",
     ),
+    "few-rows": ("others", "can work out something of labels from its own weights, as rows are few"),
     "scores": ("holders", "sees the others' joint score of every training row"),
     "similarity": ("holders", "learns how alike two rows are in the others' columns"),
     "evidence": (
@@ -66,7 +67,7 @@ def privacy_card(result: Result) -> Html:
     if len(result.parties) == 1:
         told = tag("p", "One party: nothing was sent to anybody.")
     elif not result.privacy.leaks:
-        told = tag("p", "By construction no party learns a number of another's rows.")
+        told = tag("p", "By construction no party learns a number of another's training rows.")
     else:
         told = tag("ul", *(tag("li", tag("b", party), f" {words}.") for party, words in _readings(result)))
     noise = [tag("p", f"Noise bounds it: {sentence}.")] if (sentence := _noise(result)) else []

@@ -37,6 +37,7 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
     beside = {"suboptimality": objective - pooled.optimum} if pooled is not None else {}
     others = {k: v for k, v in evaluator.metrics.items() if k not in ("train_loss", "objective")}
     conversation = CONVERSATIONS[plan.conversation]
+    encrypted = None if plan.blind is None else plan.blind.encrypted
     return Result(
         algorithm=plan.algorithm,
         dataset=source.name,
@@ -52,10 +53,10 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
         cost=cost_of(shares, evaluator.history[-1]),
         staleness=staleness_of(shares),
         privacy=Privacy(
-            secure_sum="none" if "no-sum" in conversation.traits else plan.secure_sum,
-            mechanism=plan.privacy.mechanism,
+            secure_sum="none" if encrypted or "no-sum" in conversation.traits else plan.secure_sum,
+            mechanism=plan.privacy.mechanism if encrypted is None else "of rows, in all gradients",
             epsilon=evaluator.epsilon,
-            delta=delta_of(plan.privacy, plan.objective.loss) if evaluator.epsilon is not None else None,
+            delta=_delta(plan) if evaluator.epsilon is not None else None,
             notes=notes(plan),
             leaks=list(
                 leaks(
@@ -64,6 +65,8 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
                     plan.secure_sum,
                     len(plan.parties),
                     blind=plan.blind is not None,
+                    encrypted=encrypted is not None,
+                    few_rows=encrypted is not None and encrypted.tight,
                 )
             ),
         ),
@@ -72,6 +75,13 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
         chosen=evaluator.chosen,
         data=with_parties(source.known, {party: share.preparation for party, share in shares.items()}),
     )
+
+
+def _delta(plan: Plan[Any]) -> float | None:
+    """Return the delta that belongs to the run's epsilon."""
+    if plan.blind is not None and plan.blind.encrypted is not None:
+        return plan.blind.encrypted.delta
+    return delta_of(plan.privacy, plan.objective.loss)
 
 
 def cost_of(shares: dict[str, Share], last: Moment) -> Cost:

@@ -30,10 +30,15 @@ def leaks(
     *,
     woe: bool = False,
     blind: bool = False,
+    encrypted: bool = False,
+    few_rows: bool = False,
 ) -> tuple[Leak, ...]:
     """Return what a run gives away by construction, as parties' policies name it."""
     if parties == 1:
         return ()
+    if blind and encrypted:  # nothing is summed, and nobody learns a score of a training row
+        told: tuple[tuple[bool, Leak], ...] = ((few_rows, "few-rows"), (woe, "evidence"))
+        return tuple(leak for given, leak in told if given)
     found: list[Leak] = ["scores", *conversation.leaks(privacy)]
     if blind:
         found = [leak for leak in found if leak != "labels"]

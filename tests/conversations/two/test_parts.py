@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from colonnade.conversations.linear.two.noise import Loudness, delta_of, deviation_for
+from colonnade.conversations.linear.two.noise import Loudness, OwnNoise, delta_of, deviation_for
 from colonnade.conversations.linear.two.own_columns import largest_of
-from colonnade.conversations.linear.two.products import noise_for
 from colonnade.conversations.linear.two.rare import LIMIT, steady
 from colonnade.conversations.linear.two.theta import FORMS, Reaches, code_of, size_of
 from colonnade.errors import FixedPointOverflow
@@ -97,18 +96,24 @@ def test_noise_has_the_deviation_that_was_asked_for(rows: float) -> None:
     """200 rows are beyond what one draw has: then steps are coarser, and what lies between is uniform."""
     codes = np.full(4000, 80)
     bits = 12
-    noise = noise_for(RING, codes, rows, bits) * RING.unit
+    drawn = OwnNoise(bytes(32)).gaussian(RING, codes, rows, bits, "gradient", 3)
+    noise = drawn * RING.unit
     deviation = rows * largest_of(codes)[0] * 2.0**bits
     assert abs(noise.mean()) < 5 * deviation / math.sqrt(4000)
     assert 0.93 * deviation < noise.std() < 1.08 * deviation
-    assert not np.array_equal(noise, noise_for(RING, codes, rows, bits) * RING.unit)
+    again, other = OwnNoise(bytes(32)), OwnNoise(bytes(31) + b"1")
+    np.testing.assert_array_equal(drawn, again.gaussian(RING, codes, rows, bits, "gradient", 3))
+    for each, purpose, number in ((again, "gradient", 4), (again, "loss", 3), (other, "gradient", 3)):
+        told = each.gaussian(RING, codes, rows, bits, purpose, number)
+        assert abs(np.corrcoef(drawn, told)[0, 1]) < 0.1
 
 
 def test_noise_never_shows_the_key_and_never_drowns_everything() -> None:
-    quiet = noise_for(RING, np.full(4000, -800), 1.0, 12) * RING.unit
+    noise = OwnNoise(bytes(32))
+    quiet = noise.gaussian(RING, np.full(4000, -800), 1.0, 12, "", 0) * RING.unit
     assert quiet.std() > 0.93 * RING.least_noise
     with pytest.raises(FixedPointOverflow, match=r"secure.noise: noise of 1e\+05 rows leaves nothing"):
-        noise_for(RING, np.full(3, 80), 1e5, 12)
+        noise.gaussian(RING, np.full(3, 80), 1e5, 12, "", 0)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])

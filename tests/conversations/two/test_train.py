@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,15 @@ from colonnade.attacks.transcript import Transcript
 from colonnade.conversations.linear.algorithm import encrypted
 from colonnade.conversations.linear.two import noisy_lbfgs as steps
 from colonnade.conversations.linear.two import products, theta
+from colonnade.conversations.linear.two.noise import OwnNoise
 from colonnade.data.table import INTERCEPT, Table
-from colonnade.errors import FixedPointOverflow, JobError
+from colonnade.errors import Aborted, FixedPointOverflow, JobError
 from colonnade.losses import LOSSES
 from colonnade.messages import Announce, Sealed
-from colonnade.run.federate import Finished, Tables, run_tables
+from colonnade.run.federate import Finished, Tables, plan_for, run_tables
+from colonnade.run.launch import launch
+from colonnade.run.world import Launch
+from colonnade.secure.lattice.ciphertexts import SecretKey
 
 BLIND = {"labels": "blind"}
 ROWS = 1600
@@ -83,18 +88,18 @@ def test_it_is_the_naive_method_on_pooled_columns_with_the_same_noise(
     tables = made(rows=4000, test=0)
     drawn: dict[str, list[Any]] = {"party0": [], "party1": []}
     spreads: dict[str, Any] = {}
-    few, noise_for = steps.few_bits, products.noise_for
+    few, gaussian = steps.few_bits, OwnNoise.gaussian
     monkeypatch.setattr(steps, "few_bits", lambda values: few(values, 40))
     monkeypatch.setattr(theta, "ERROR", 1e-4)
     opened = products.GradientOwner.open
 
-    def noted(ring: Any, codes: Any, rows: float, bits: int) -> Any:
-        noise = noise_for(ring, codes, rows, bits)
+    def noted(self: Any, ring: Any, codes: Any, rows: float, bits: int, *what: Any) -> Any:
+        noise = gaussian(self, ring, codes, rows, bits, *what)
         latest.append((noise, bits))
         return noise
 
     latest: list[Any] = []
-    monkeypatch.setattr(encrypted, "noise_for", noted)
+    monkeypatch.setattr(OwnNoise, "gaussian", noted)
 
     async def kept(self: Any, bits: int) -> Any:
         party, asker = self.line.net.me, self.line.peer
@@ -229,3 +234,53 @@ def test_what_is_sent_in_the_open_is_few_numbers_and_the_rest_looks_uniform() ->
         assert float(((counts - expected) ** 2 / expected).sum()) < 256 + 8 * np.sqrt(512)
         open_numbers = sum(np.size(m.values) for m in heard if isinstance(m, Announce))
         assert open_numbers < 12 * (43 * 3 + 6) + 40  # of 1,600 rows none is among them
+
+
+def test_a_run_that_goes_on_tells_nothing_twice_and_has_new_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut off in the fourth pass, it ends with the weights that it would have had."""
+    tables = made(rows=1200, test=0)
+    train = {"epochs": 7, "l2": 1e-3, "tolerance": 0.0}
+    job = random_job(tables, "lbfgs", train=train, secure=BLIND, checkpoint={"every": 3})
+    plan, data = plan_for(job, tables)
+    secrets = iter(bytes([k]) * 32 for k in range(1, 200))
+    seeds: list[bytes] = []
+    told: list[Any] = []
+    encrypt, opened = SecretKey.encrypt, products.GradientOwner.open
+    monkeypatch.setattr("colonnade.conversations.gates.secrets.token_bytes", lambda size: next(secrets))
+
+    def noted(self: Any, messages: Any) -> Any:
+        found = encrypt(self, messages)
+        seeds.append(found.seed)
+        return found
+
+    async def heard(self: Any, bits: int) -> Any:
+        found = await opened(self, bits)
+        told.append((self.line.net.me, found))
+        return found
+
+    monkeypatch.setattr(SecretKey, "encrypt", noted)
+    monkeypatch.setattr(products.GradientOwner, "open", heard)
+    one_pass = encrypted.EncryptedConversation.one_pass
+
+    async def cut(self: Any) -> Any:
+        if self.lbfgs.state.steps == 5 and self.context.me == "party1":
+            raise Aborted("cut off")
+        return await one_pass(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(encrypted.EncryptedConversation, "one_pass", cut)
+        with pytest.raises(Aborted):
+            launch(Launch(plan, data, out=tmp_path))
+    first = list(told)
+    told.clear()
+    launch(Launch(plan, data, out=tmp_path, resume=True))
+    assert len(set(seeds)) == len(seeds) > 40  # no key and no ciphertext twice
+    for party in ("party0", "party1"):
+        before = [g for who, g in first if who == party]
+        after = [g for who, g in told if who == party]
+        again = 5 - 3  # passes that were made twice
+        assert len(before) + len(after) == 7 + again - (party == "party0")
+        for one, other in zip(before[-again:], after[:again], strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-4 * float(np.abs(one).max()) + 1e-7)

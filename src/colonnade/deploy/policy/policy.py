@@ -16,7 +16,7 @@ from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Scoring
 from colonnade.errors import Refused
 from colonnade.run import notes
-from colonnade.run.blind import labels_of
+from colonnade.run.blind import encrypted_between, labels_of
 from colonnade.secure.sums import HIDING
 
 MEANING: dict[Leak, str] = {
@@ -28,6 +28,7 @@ MEANING: dict[Leak, str] = {
     "similarity": "label holders learn how alike two rows are in the others' columns",
     "nodes": "the first label holder learns sums for bins of every column, a party which rows share a node",
     "evidence": "the first label holder learns rows and bads of every bin, a party its bins with noise",
+    "few-rows": "a party's own weights tell of labels, as rows are few for its columns",
     "two-parties": "with two parties the total minus the own share is the other's share",
 }
 
@@ -42,6 +43,8 @@ def leaks(contract: Contract) -> tuple[Leak, ...]:
         len(terms.parties),
         woe=terms.prepare.woe,
         blind=labels_of(terms, contract.conversation, len(terms.parties)) == "blind",
+        encrypted=encrypted_between(terms.secure.products, contract.conversation, len(terms.parties)),
+        few_rows=terms.secure.few_rows,
     )
 
 

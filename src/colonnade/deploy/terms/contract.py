@@ -107,7 +107,23 @@ class Contract:
             classes=terms.train.classes or 0,
             weighted=terms.weighted,
         )
-        return resolve(self.composition, facts)
+        return self._between(resolve(self.composition, facts), party, columns, rows)
+
+    def _between(self, plan: Plan[Any], party: str, columns: int, rows: int) -> Plan[Any]:
+        """Return the plan as it is between companies; few rows for columns are refused."""
+        encrypted = None if plan.blind is None else plan.blind.encrypted
+        if plan.blind is None or encrypted is None:
+            return plan
+        few = self.terms.secure.few_rows
+        if encrypted.tight and not few:
+            raise JobError(
+                f"secure.few_rows: {rows} rows for {columns} columns of {party} are few: a party's own "
+                "weights would tell of labels; set few_rows = true, which the others' policies must accept, "
+                "or train on more rows"
+            )
+        told = msgspec.structs.replace(encrypted, tight=few)  # the same at both, who know their own columns
+        blind = msgspec.structs.replace(plan.blind, encrypted=told)
+        return msgspec.structs.replace(plan, blind=blind)
 
 
 def read_terms(path: Path, tell: Tell = untold) -> Terms:

@@ -27,13 +27,13 @@ from collections import Counter
 
 import numpy as np
 
-from colonnade.arrays import Floats, Words
+from colonnade.arrays import Floats, Rows, Words
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import MEGA, Mark
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.linear.two import measure
 from colonnade.conversations.linear.two.line import Line
-from colonnade.conversations.linear.two.noise import Loudness
+from colonnade.conversations.linear.two.noise import Loudness, OwnNoise
 from colonnade.conversations.linear.two.noisy_lbfgs import FirstMatrix, NoisyLbfgs, few_bits
 from colonnade.conversations.linear.two.own_columns import OwnColumns, theta_bits, together_for
 from colonnade.conversations.linear.two.products import (
@@ -43,7 +43,6 @@ from colonnade.conversations.linear.two.products import (
     answer_rows,
     ask_rows,
     modulo,
-    noise_for,
 )
 from colonnade.conversations.linear.two.rare import gram
 from colonnade.conversations.linear.two.theta import FORMS, LOUD, Reaches, Whole, code_of, size_of
@@ -79,9 +78,15 @@ class EncryptedConversation:
         self.form = FORMS[context.plan.objective.loss]
         self.slots = STRICT if encrypted.profile == "strict" else LEAN
         self.ring = coefficients_beside(self.slots)
-        self.rng = np.random.default_rng()
-        X = context.train.X
-        self.columns = OwnColumns(X, self.slots, self.ring, context.memory, context.engine)
+        self.noise = OwnNoise(context.gates.secret())
+        self.columns = OwnColumns(
+            context.train.X,
+            self.slots,
+            self.ring,
+            context.memory,
+            context.engine,
+            self.noise.rounding("columns"),
+        )
         if not len(self.columns.kept):
             raise JobError(
                 f"secure.products = 'encrypted': every column of {context.me} says something of few rows "
@@ -160,8 +165,17 @@ class EncryptedConversation:
         owner = GradientOwner(self.line, self.ring, self.columns)
         await asker.ask(theta)
         await owner.answer(theta)
-        await asker.give_back(noise_for(self.ring, self.asked.codes, self.loudness.rows, bits))
+        await asker.give_back(self.noise_of(self.asked.codes, bits, "the other's gradient"))
         return await owner.open(bits)
+
+    def noise_of(self, codes: Rows, bits: int, purpose: str) -> Rows:
+        """Return this pass's noise for a gradient of columns that are so large."""
+        steps = self.lbfgs.state.steps
+        return self.noise.gaussian(self.ring, codes, self.loudness.rows, bits, purpose, steps)
+
+    def rounding(self) -> np.random.Generator:
+        """Return what rounds theta in this pass."""
+        return self.noise.rounding("theta", self.lbfgs.state.steps)
 
     def part_of(self, answered: Words, whole: Whole) -> Words:
         """Return a part of theta: of the products, and what this party adds by itself."""
@@ -227,7 +241,7 @@ class LabelSide(EncryptedConversation):
             steps = np.rint(np.ldexp(theta, bits)).astype(np.int64)
             asker = GradientAsker(self.line, self.ring, self.asked)
             await asker.ask(modulo(steps, self.slots.plain))
-            await asker.give_back(noise_for(self.ring, self.asked.codes, self.loudness.rows, bits))
+            await asker.give_back(self.noise_of(self.asked.codes, bits, "the other's gradient"))
             return self.columns.gradient(theta) + self._own_noise(bits)
         owners, size = (await self.line.told(2, **_CODES)).tolist()
         bound, larger = self.form.bound(u, self.y, weight, size_of(size))
@@ -236,7 +250,7 @@ class LabelSide(EncryptedConversation):
         reaches = Reaches(code_of(float(np.abs(u).max(initial=0.0))), owners, weight is not None)
         await self.line.tell(reaches.holder, bits, right)
         factors = self.form.holder(u, self.y, weight, reaches).over(self.unit)
-        whole = factors.whole(bits, bits - right, self.rng)
+        whole = factors.whole(bits, bits - right, self.rounding())
         await self._charge(_WORK * len(whole.products))
         answered = await ask_rows(self.line, self.slots, whole.products)
         return await self.gradients(self.part_of(answered, whole), bits) + self._own_noise(bits)
@@ -246,7 +260,7 @@ class LabelSide(EncryptedConversation):
         if self.loudness.epsilon is None:
             return 0.0
         own = self.columns
-        words = noise_for(self.ring, own.codes, self.loudness.rows, bits) * self.ring.unit
+        words = self.noise_of(own.codes, bits, "the own gradient") * self.ring.unit
         noise: Floats = words / own.scale / own.rows * 2.0**-bits
         return noise
 
@@ -268,7 +282,7 @@ class LabelSide(EncryptedConversation):
         reaches = Reaches(code_of(float(np.abs(u).max(initial=0.0))), owners, weight is not None)
         await self.line.tell(reaches.holder)
         factors = self.form.holders_loss(u, self.y, weight, reaches)
-        total = await measure.learn_loss(self.line, self.ring, factors) + float(factors.own.sum())
+        total = await measure.learn_loss(self.line, self.ring, factors, self.noise) + float(factors.own.sum())
         base = self.form.at_zero(self.y)
         total += float(holder.loss.value(np.zeros_like(self.y), holder.y).sum())
         total -= float((base if weight is None else weight * base).sum())
@@ -317,7 +331,7 @@ class OwnerSide(EncryptedConversation):
         factors = self.form.owner(v, Reaches(other, reach, self.encrypted.weighted)).over(
             self.unit, only_own=True
         )
-        whole = factors.whole(bits, right, self.rng)
+        whole = factors.whole(bits, right, self.rounding())
         await self._charge(_WORK * len(whole.products))
         answered = await answer_rows(self.line, self.slots, whole.products)
         return await self.gradients(self.part_of(answered, whole), bits)
@@ -329,10 +343,10 @@ class OwnerSide(EncryptedConversation):
         await self.line.tell(reach)
         reaches = Reaches(int((await self.line.told(1, **_CODES))[0]), reach, self.encrypted.weighted)
         factors = self.form.owners_loss(v, reaches)
-        noise = self.loudness.rows * self.form.loss_unit(self.unit)
-        await measure.tell_loss(self.line, self.ring, factors, noise)
+        rows = self.loudness.rows * self.form.loss_unit(self.unit)
+        await measure.tell_loss(self.line, self.ring, factors, self.noise, rows)
         penalty = few_bits(np.array([self.context.penalty.value(self.w)]))
         await self.line.show(np.append(penalty, self.evaluation.sent_bytes() / MEGA))
         z = self.test_scores()
         if z is not None:
-            await self.line.show(measure.rounded_by_chance(z))
+            await self.line.show(measure.rounded_by_chance(z, self.noise.rounding("test rows")))

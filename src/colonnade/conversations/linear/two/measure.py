@@ -14,8 +14,9 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.conversations.linear.two.line import Line
+from colonnade.conversations.linear.two.noise import OwnNoise
 from colonnade.conversations.linear.two.own_columns import ROWS
-from colonnade.conversations.linear.two.products import Asked, GradientAsker, noise_for
+from colonnade.conversations.linear.two.products import Asked, GradientAsker
 from colonnade.conversations.linear.two.theta import LOUD, Factors, code_of, size_of
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, residues
 from colonnade.secure.lattice.columns import Columns, opened
@@ -26,8 +27,9 @@ GRID = 16.0  # steps to a unit, of a part of a test row's score
 _CODES = (-100, 400)
 
 
-def _long(factors: Factors, rows: int) -> list[Floats]:
+def _long(factors: Factors) -> list[Floats]:
     """Return the functions of some rows after each other, for every stretch of rows."""
+    rows = factors.products.shape[1]
     return [factors.products[:, at : at + ROWS].ravel() for at in range(0, rows, ROWS)]
 
 
@@ -35,28 +37,30 @@ def _rounded(values: Floats, bits: int, rng: np.random.Generator) -> Any:
     return np.floor(np.ldexp(values, bits) + rng.random(len(values))).astype(np.int64)
 
 
-async def tell_loss(line: Line, ring: CoefficientParameters, factors: Factors, noise: float) -> None:
+async def tell_loss(
+    line: Line, ring: CoefficientParameters, factors: Factors, noise: OwnNoise, rows: float
+) -> None:
     """Ask the label holder for its products with the own functions, and give it the sum back; at an owner."""
-    rng, rows = np.random.default_rng(), factors.products.shape[1]
+    rng = noise.rounding("loss")
     await line.tell(code_of(float(np.linalg.norm(factors.products))))
     right, bits = (await line.told(2, *_CODES)).tolist()
-    for long in _long(factors, rows):
+    for number, long in enumerate(_long(factors)):
         code = np.zeros(1, dtype=np.int64)
         asker = GradientAsker(line, ring, Asked(len(long), 1, 1, code, len(long)))
         await asker.ask(residues(_rounded(long, right, rng), ring.plain))
-        await asker.give_back(noise_for(ring, code, noise, bits))
+        await asker.give_back(noise.gaussian(ring, code, rows, bits, "loss", number))
 
 
-async def learn_loss(line: Line, ring: CoefficientParameters, factors: Factors) -> float:
+async def learn_loss(line: Line, ring: CoefficientParameters, factors: Factors, noise: OwnNoise) -> float:
     """Return the sum of all rows' losses but for what each party adds by itself; at the label holder."""
-    rng, rows = np.random.default_rng(), factors.products.shape[1]
+    rng = noise.rounding("loss")
     other = size_of(int((await line.told(1, *_CODES))[0]))
     own = float(np.linalg.norm(factors.products)) or 1.0
     bits = min(2 * MOST_BITS, int(np.floor(np.log2(ring.plain / 2 / (LOUD * own * other)))))
     right = int(np.clip(round((bits + np.log2(own / other)) / 2), -20, 40))
     await line.tell(right, bits)
     total = 0.0
-    for long in _long(factors, rows):
+    for long in _long(factors):
         # 0: the lengths of both bound the sum
         table = Columns(ring, _rounded(long, bits - right, rng)[:, None], 0)
         public = await line.opened(lambda data: Ciphertexts.read(ring, 1, 1, data))
@@ -70,7 +74,7 @@ async def learn_loss(line: Line, ring: CoefficientParameters, factors: Factors) 
     return total
 
 
-def rounded_by_chance(scores: Floats) -> Floats:
+def rounded_by_chance(scores: Floats, rng: np.random.Generator) -> Floats:
     """Return parts of test rows' scores as they are told."""
-    grid: Floats = np.floor(scores * GRID + np.random.default_rng().random(len(scores))) / GRID
+    grid: Floats = np.floor(scores * GRID + rng.random(len(scores))) / GRID
     return grid

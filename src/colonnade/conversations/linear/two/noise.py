@@ -5,6 +5,10 @@ over its largest number. With noise of S rows on every gradient of both blocks, 
 Gaussian release of deviation S / (|row| sqrt T): epsilon of that is exact (Balle and Wang 2018, Theorem 8).
 What else is told (inner products, reaches) follows from noisy gradients alone if A's own block has noise as
 well: `epsilon` asks for that, and a plain S for noise on what the other is told.
+
+A run that was cut off makes some passes again. Noise and random rounding are functions of a secret of the
+run, kept on disk, and of the pass: what is told again is told in the same numbers, and says nothing new.
+Keys are new.
 """
 
 from __future__ import annotations
@@ -12,9 +16,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from colonnade.arrays import Rows
+from colonnade.conversations.linear.two.own_columns import largest_of
+from colonnade.errors import FixedPointOverflow
 from colonnade.job.plan import Encrypted
+from colonnade.privacy import discrete
+from colonnade.privacy.noise import Streams
+from colonnade.secure.lattice.parameters import CoefficientParameters
+from colonnade.secure.streams import subkey
 
 STEPS = 8  # codes to a doubling
+LOUDEST = 1 / 8  # of the range: noise beyond that leaves nothing of what it hides
+FINE = 32  # bits below a step of a draw
 
 
 @dataclass(frozen=True)
@@ -58,3 +73,39 @@ def delta_of(deviation: float, epsilon: float) -> float:
 
     near = float(ndtr(0.5 / deviation - epsilon * deviation))
     return near - math.exp(epsilon + float(log_ndtr(-0.5 / deviation - epsilon * deviation)))
+
+
+class OwnNoise:
+    """One party's noise and random rounding: nobody can foretell it, and it is the same when asked again."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def rounding(self, purpose: str, number: int = 0) -> np.random.Generator:
+        """Return a generator for rounding by chance."""
+        key = subkey(self._secret, f"rounding of {purpose} {number}")
+        return np.random.default_rng(int.from_bytes(key, "little"))
+
+    def gaussian(
+        self, ring: CoefficientParameters, codes: Rows, rows: float, bits: int, purpose: str, number: int
+    ) -> Rows:
+        """Return noise of this many rows for every column, in words of an answer: discrete and Gaussian.
+
+        It never falls below what hides the key in a part that goes back.
+        """
+        deviation = np.maximum(rows * largest_of(codes) * 2.0**bits, ring.least_noise) / ring.unit
+        if not float(deviation.max(initial=0.0)) < LOUDEST * 2 ** (ring.cut - 1):
+            raise FixedPointOverflow(
+                f"secure.noise: noise of {rows:.3g} rows leaves nothing of a gradient of this data; ask for "
+                "less, for fewer passes or a larger epsilon"
+            )
+        places = np.arange(len(codes))
+        streams = Streams(subkey(self._secret, f"noise of {purpose}"), places, np.full(len(codes), number), 1)
+        drawn, between = discrete.gaussian(streams), streams.take(places) >> np.uint64(64 - FINE)
+        # a uniform number fills what lies between two steps: any multiple is as smooth as the draw itself
+        factors = np.rint(deviation / discrete.SCALE * 2.0**FINE).astype(np.int64)
+        told = [
+            factor * ((draw << FINE) + fill) >> 2 * FINE
+            for factor, draw, fill in zip(factors.tolist(), drawn.tolist(), between.tolist(), strict=True)
+        ]
+        return np.array(told, dtype=np.int64)

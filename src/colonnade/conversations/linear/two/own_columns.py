@@ -44,7 +44,13 @@ class OwnColumns:
     """What a party computes with, all of it at home; `kept` are the places of columns that train."""
 
     def __init__(
-        self, X: Matrix, slots: SlotParameters, ring: CoefficientParameters, memory: int, engine: Engine
+        self,
+        X: Matrix,
+        slots: SlotParameters,
+        ring: CoefficientParameters,
+        memory: int,
+        engine: Engine,
+        rounding: np.random.Generator,
     ) -> None:
         self.X, self.rows = X, int(X.shape[0])
         self.width = int(X.shape[1])
@@ -72,7 +78,7 @@ class OwnColumns:
             )
         self.scale = self.length / np.sqrt(np.maximum(squares, 1e-300))
         self.together = together_for(ring, min(self.rows, ROWS), len(self.kept))
-        self._tables = self._transformed(ring)
+        self._tables = self._transformed(ring, rounding)
 
     def _stretches(self) -> list[Floats]:
         return [dense(self.X, cut, self.kept) for cut in self.cuts]
@@ -82,10 +88,10 @@ class OwnColumns:
         """Stretches of rows that have a table each."""
         return [slice(at, min(at + ROWS, self.rows)) for at in range(0, self.rows, ROWS)]
 
-    def _transformed(self, ring: CoefficientParameters) -> list[Columns]:
-        rng = np.random.default_rng()  # rounding by chance, once: an error of a number, not of a column
+    def _transformed(self, ring: CoefficientParameters, rng: np.random.Generator) -> list[Columns]:
         tables = []
         for part in self._stretches():
+            # by chance: an error of a number, not of a column
             whole = np.floor(part * self.scale + rng.random(part.shape)).astype(np.int64)
             # 0: |x| |theta| < t / 2 is what bounds sums here, not the largest number of theta
             tables.append(Columns(ring, whole, 0, self.together))

@@ -9,8 +9,6 @@ Every call makes a key that lives no longer. The noise is what an owner cannot t
 
 from __future__ import annotations
 
-import os
-import secrets
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,10 +16,8 @@ from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Rows, Words
 from colonnade.conversations.linear.two.line import Line
-from colonnade.conversations.linear.two.own_columns import ROWS, OwnColumns, largest_of
+from colonnade.conversations.linear.two.own_columns import ROWS, OwnColumns
 from colonnade.errors import FixedPointOverflow
-from colonnade.privacy import discrete
-from colonnade.privacy.noise import Streams
 from colonnade.secure.lattice import slots as rows_of_slots
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, SecretKey, residues
 from colonnade.secure.lattice.columns import (
@@ -36,8 +32,6 @@ from colonnade.secure.lattice.slots import SlotAnswer
 
 AT_ONCE = 2**23  # bytes of ciphertexts in a message, about
 UNDER_WAY = 2  # messages that an asker is ahead of answers
-LOUDEST = 1 / 8  # of the range: noise beyond that leaves nothing of what it hides
-FINE = 32  # bits below a step of a draw
 TERMS = 16  # products by which ring sizes go
 
 
@@ -166,29 +160,6 @@ class GradientOwner:
         sums = opened(self.ring, self._own & mask, await self.line.opened(read))
         found: Floats = sums / self.columns.scale / self.columns.rows * 2.0**-bits
         return found
-
-
-def noise_for(ring: CoefficientParameters, codes: Rows, rows: float, bits: int) -> Rows:
-    """Return noise of this many rows for every column, in words of an answer: discrete and Gaussian.
-
-    It never falls below what hides the key in a part that goes back.
-    """
-    deviation = np.maximum(rows * largest_of(codes) * 2.0**bits, ring.least_noise) / ring.unit
-    if not float(deviation.max(initial=0.0)) < LOUDEST * 2 ** (ring.cut - 1):
-        raise FixedPointOverflow(
-            f"secure.noise: noise of {rows:.3g} rows leaves nothing of a gradient of this data; ask for "
-            "less, for fewer passes or a larger epsilon"
-        )
-    streams = Streams(os.urandom(32), np.arange(len(codes)), np.zeros(len(codes), dtype=np.int64), 1)
-    drawn = discrete.gaussian(streams)
-    # a uniform number fills what lies between two steps, so that any multiple is as smooth as the draw itself
-    factors = np.rint(deviation / discrete.SCALE * 2.0**FINE).astype(np.int64)
-    told = [
-        factor * ((number << FINE) + secrets.randbits(FINE)) >> 2 * FINE
-        for factor, number in zip(factors.tolist(), drawn.tolist(), strict=True)
-    ]
-    noise: Rows = np.array(told, dtype=np.int64)
-    return noise
 
 
 def modulo(numbers: NDArray[np.int64], plain: int) -> Words:
