@@ -14,6 +14,7 @@ BENCHES = {
     "fdskl": "colonnade_bench.kernel.fdskl",
     "large": "colonnade_bench.large",
     "soak": "colonnade_bench.deploy.soak",
+    "theorems": "colonnade_bench.theorems",
     "trees": "colonnade_bench.trees.trees",
     "vfb2": "colonnade_bench.linear.vfb2",
 }

@@ -29,7 +29,8 @@ def drawn(panels: Sequence[Panel], title: str, path: Path) -> Path:
         figure.suptitle(title, fontsize=12, fontweight="bold")
         for number, panel in enumerate(panels):
             axes = figure.add_subplot(down, across, number + 1)
-            for k, (name, points) in enumerate(panel.lines.items()):
+            seen = {name: points for name, points in panel.lines.items() if points}
+            for k, (name, points) in enumerate(seen.items()):
                 x, y = zip(*points, strict=True)
                 colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
                 axes.plot(x, y, label=name, markersize=4, linewidth=1.6, color=colour, marker=marker)

@@ -121,7 +121,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     privacy: Privacy
     history: list[Moment]
     data: Described = Described()
-    converged: bool | None = None  # whether the loss had stopped falling; None: nobody asked
+    converged: bool | None = None  # whether the loss had stopped falling; None: nobody asked, or can tell
     chosen: dict[str, float] = {}  # settings that the data decided: sigma and l2 of a kernel machine
     compared: list[Compared] = []  # what the label holder knew without the others, and all that
     compiled: bool | None = None  # whether compiled code did what NumPy does otherwise; None: not noted

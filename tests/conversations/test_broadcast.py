@@ -11,7 +11,6 @@ from tests.oracles.tables import random_tables, run
 from colonnade.job import job_from
 from colonnade.run.federate import Finished, federate
 from colonnade.run.resolve import compose
-from colonnade.run.rules import unused
 
 SECTIONS: dict[str, dict[str, Any]] = {
     "vfb-sgd": {},
@@ -95,7 +94,7 @@ def test_where_nothing_is_sent_to_all_the_key_is_named_as_unused() -> None:
                 "network": {"broadcast": "tree"},
             }
         )
-        return "network.broadcast" in unused(job, compose(job).conversation)
+        return "network.broadcast" in compose(job).unused()
 
     assert [named(name) for name in ("vfb2-saga", "fdskl", "asysqn-saga", "czofo")] == [
         False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from inspect import signature
@@ -25,13 +25,17 @@ BENCHES = {
     "fdskl": "kernels over split columns: Figures 3-6 and Table 4",
     "large": "data beyond the memory: rows a second and the peak of memory, beside fewer rows",
     "soak": "four daemons with trainings, scores, restarts and strangers: do they stay as they were",
+    "theorems": "the papers' theorems on convergence: slopes with their intervals",
     "trees": "boosted trees: beside scikit-learn and XGBoost, cost and growth",
     "vfb2": "theta sent back to every party: Figures 2-4 and Table 2, beside pooled training",
 }
 
 
 @click.command()
-@click.argument("name", type=click.Choice(sorted(BENCHES)))
+@click.argument("name", required=False, type=click.Choice(sorted(BENCHES)))
+@click.option(
+    "--list", "listed", is_flag=True, help="Name all benches and their parts, and how long they take."
+)
 @click.option("--quick", is_flag=True, help="Less data and fewer trials: minutes instead of an hour.")
 @click.option(
     "--out", "-o", type=click.Path(path_type=Path), help="Where results go. [default: runs/bench-NAME]"
@@ -50,7 +54,14 @@ BENCHES = {
 @click.option("--kill", type=click.IntRange(1), help="Number of kills of every conversation (faults).")
 @JSON
 def bench(
-    name: str, quick: bool, out: Path | None, jobs: int | None, resume: bool, as_json: bool, **options: Any
+    name: str | None,
+    listed: bool,
+    quick: bool,
+    out: Path | None,
+    jobs: int | None,
+    resume: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Reproduce a paper's experiments: JSON, tables and a figure, ours beside the paper's.
 
@@ -58,6 +69,11 @@ def bench(
     Example:
       colonnade bench fdskl --quick
     """
+    if listed:
+        click.echo("\n".join(_lines([name] if name else sorted(BENCHES))))
+        return
+    if name is None:
+        raise click.UsageError("which bench? `colonnade bench --list` names them and their parts")
     module, say = _bench(name), partial(click.echo, err=as_json)
     given = {option: value for option, value in options.items() if value}
     parts = getattr(module, "PARTS", {})
@@ -85,6 +101,18 @@ def bench(
         print_json({"written": [str(file) for file in files]})
     else:
         click.echo(f"written: {', '.join(str(file) for file in files)}")
+
+
+def _lines(names: Iterable[str]) -> Iterator[str]:
+    """Yield a line for every bench and every part of it, with the minutes of one core that a part takes."""
+    for name in names:
+        yield f"{name}: {BENCHES[name]}"
+        module = _bench(name)
+        minutes = getattr(module, "MINUTES", {})
+        parts = getattr(module, "PARTS", {})
+        for part, what in parts.items() if isinstance(parts, Mapping) else ((part, "") for part in parts):
+            time = f", about {minutes[part]:g} min" if part in minutes else ""
+            yield f"  {part:14}{what}{time}"
 
 
 def _expected(minutes: Mapping[str, float], parts: Iterable[str], only: Sequence[str]) -> str:

@@ -2,8 +2,9 @@
 
 The evaluator decides, from the losses that it measures. A run whose steps keep their size ends by itself:
 once the loss falls by no more than `tolerance` of itself an epoch, several times in a row. A run whose steps
-fade to nothing over its epochs would stop falling however far it is from the optimum; it makes all its
-epochs, and has converged if the last quarter of them brought next to nothing.
+fade to nothing over its epochs would stop falling however far it is from the optimum. So it makes all its
+epochs, and that its loss no longer falls proves nothing: it has not converged if the last quarter of them
+still brought something, and otherwise only a pooled optimum can tell (`run.gather_result`).
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Ending:
     def close(self, losses: Sequence[tuple[float, float]]) -> None:
         """Say how the run ended, from all its losses as (epoch, loss)."""
         if self.pace.fades and self.pace.tolerance:
-            self.converged = faded_out(losses, self.start)
+            self.converged = None if faded_out(losses, self.start) else False
 
     def check(self, loss: float, *, final: bool) -> None:
         """Raise if a loss is not finite or, at the end, above that of scores of zero."""

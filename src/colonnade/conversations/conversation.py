@@ -56,6 +56,11 @@ def _nothing(job: Job, preset: Preset) -> None:
     """Refuse no combination."""
 
 
+def _all_used(job: Job, preset: Preset) -> Mapping[str, str]:
+    """Return no key: all that a job gives is used."""
+    return {}
+
+
 def _any_rows(job: Job, rows: RowLengths) -> None:
     """Refuse no rows."""
 
@@ -102,6 +107,7 @@ class Conversation(Generic[C]):
     What a job may say, and what a run gives away:
     - `check` refuses a job whose choices it cannot combine;
     - `fits` refuses rows of a job that it cannot train on, before they are prepared, where they are many;
+    - `idle` names keys that this job gives in vain, and why;
     - `understands` are the keys of `run.rules.ONLY_SOME` that mean something to it;
     - `traits` are facts that the rest of the program asks for;
     - `notes` say in words what a run gives away, `leaks` as parties' policies name it.
@@ -117,6 +123,7 @@ class Conversation(Generic[C]):
     leaks: Callable[[PrivacyTerms], tuple[Leak, ...]]
     losses: Mapping[Task, LossName] = field(default_factory=lambda: USUAL)
     check: Callable[[Job, Preset], None] = _nothing
+    idle: Callable[[Job, Preset], Mapping[str, str]] = _all_used
     fits: Callable[[Job, RowLengths], None] = _any_rows
     understands: frozenset[str] = frozenset()
     usual_batch: Callable[[Job, Preset, int], int] = _usual_batch

@@ -80,7 +80,7 @@ def _beside(result: Result, key: str) -> list[str]:
 def run_section(facts: ReportFacts) -> Html:
     """Return the run in plain facts."""
     result = facts.result
-    ended = {True: "yes", False: "no", None: "not asked for: the run had a number of epochs or a target"}
+    ended = {True: "yes", False: "no", None: "not known: the run ended after its epochs, or at a target"}
     rows = [
         ("algorithm", result.algorithm),
         ("data", result.dataset),

@@ -174,14 +174,17 @@ def privacy_rows(result: Result) -> list[Pair]:
 
 
 def ending_row(result: Result) -> list[Pair]:
-    """Return the row that says how training ended, if anybody asked."""
-    return [("training", line)] if (line := ending_line(result)) else []
+    """Return the row that says how training ended."""
+    return [("training", ending_line(result))]
 
 
 def ending_line(result: Result) -> str:
-    """Return whether the loss had stopped falling, and what to do if not; empty where nobody asked."""
+    """Return whether the loss had stopped falling, and what to do if not; where nobody can tell, that the
+    run ended."""
     if result.converged is None:
-        return ""
+        gap = result.metrics.get("suboptimality")
+        above = "" if gap is None else f", {metric('suboptimality', gap)} above the optimum"
+        return f"ended after its {result.cost.epochs} epochs{above}"
     if result.converged:
         return f"converged: the loss had stopped falling after {result.cost.epochs} epochs"
     if not result.history:  # a party between companies that was not told the loss

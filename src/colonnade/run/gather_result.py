@@ -71,7 +71,7 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
             ),
         ),
         history=evaluator.history,
-        converged=evaluator.converged,
+        converged=_converged(plan, evaluator.converged, objective, pooled),
         chosen=evaluator.chosen,
         data=with_parties(source.known, {party: share.preparation for party, share in shares.items()}),
     )
@@ -82,6 +82,18 @@ def _delta(plan: Plan[Any]) -> float | None:
     if plan.blind is not None and plan.blind.encrypted is not None:
         return plan.blind.encrypted.delta
     return delta_of(plan.privacy, plan.objective.loss)
+
+
+NEAR = 1e-3
+"""The part of the optimum's loss that a run whose steps fade may end above it, to have converged."""
+
+
+def _converged(plan: Plan[Any], seen: bool | None, objective: float, pooled: Pooled | None) -> bool | None:
+    """Return whether a run converged: as its evaluator saw it or, where steps fade to nothing and a loss that
+    no longer falls proves nothing, by how far it ended above the pooled optimum."""
+    if seen is not None or pooled is None or not (plan.pace.fades and plan.pace.tolerance):
+        return seen
+    return objective - pooled.optimum <= NEAR * abs(pooled.optimum) or None
 
 
 def cost_of(shares: dict[str, Share], last: Moment) -> Cost:

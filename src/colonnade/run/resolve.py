@@ -85,7 +85,7 @@ class Composition:
 
     def unused(self) -> dict[str, str]:
         """Return keys that the job gives and nothing reads, and why."""
-        return rules.unused(self.job, self.conversation)
+        return rules.unused(self.job, self.preset, self.conversation)
 
     def ahead(self, label_holders: int) -> int:
         """Return how many batches are in flight; refused if they could be later than `max_delay` allows."""

@@ -89,9 +89,9 @@ def _check_system(job: Job, _: Preset) -> None:
         need_posix(f"world = {job.world!r}")
 
 
-def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:
+def unused(job: Job, preset: Preset, conversation: Conversation[Any]) -> dict[str, str]:
     """Return keys that the job gives and nothing reads, and why; a run goes on without them."""
-    found: dict[str, str] = {}
+    found = dict(conversation.idle(job, preset))
     pairs: tuple[tuple[str, Section, Section], ...] = (
         ("cascade.keys", job.cascade, Cascade()),
         ("kernel.keys", job.kernel, Kernel()),
@@ -109,8 +109,13 @@ def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:
                 found[f"network.{key}"] = f"world = '{job.world}' has no processes of their own"
     if job.network.transport is not msgspec.UNSET:
         found["network.transport"] = "processes speak over TLS, and the key is gone"
-    if "network.broadcast" not in conversation.understands and job.network.broadcast != Net().broadcast:
-        found["network.broadcast"] = f"{job.algorithm} sends no result to everybody round by round"
+    for key, why in LINEAR_MACHINES.items():
+        if f"network.{key}" not in conversation.understands and key in _changed(job.network, Net()):
+            found.setdefault(f"network.{key}", f"{job.algorithm} {why}")
+    if job.train.tolerance and conversation.fades(job, preset):
+        found["train.tolerance"] = "steps fade over all epochs, so the run makes them all"
+    if job.train.max_delay is not None and preset.schedule == "sync":
+        found["train.max_delay"] = f"{job.algorithm} is synchronous: nothing is late"
     sums = {"sum", "neighbours", "accept_leak"} & set(_changed(job.secure, Secure()))
     if "no-sum" in conversation.traits and sums:
         found["secure"] = f"{job.algorithm} sums nothing: the server sees all outputs in clear"
@@ -136,6 +141,14 @@ WORLDS_OF = {
     "work_ms": ("network", "mpi"),
 }
 """The worlds in which a key of [network] means something, where it does not in all of them."""
+
+
+LINEAR_MACHINES = {
+    "broadcast": "sends no result to everybody round by round",
+    "charge_forward": "has no forwards that could be left uncharged",
+    "join": "makes every update of one theta",
+}
+"""Keys of [network] that mean something to some linear models only, and why not to others."""
 
 
 def _changed(given: Section, usual: Section) -> list[str]:

@@ -8,7 +8,7 @@ from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.conversation import Conversation, Leak, Space
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.errors import JobError
-from colonnade.job import Job, PrivacyTerms, Train
+from colonnade.job import Job, PrivacyTerms, Train, Trees
 from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import Preset
 from colonnade.losses import LOSSES, USUAL
@@ -24,6 +24,11 @@ def check(job: Job, preset: Preset) -> None:
             "train.tolerance",
             bool(train.tolerance),
             "the loss of training rows falls with every tree; give trees.early_stopping_rounds",
+        ),
+        (
+            "secure.scores",
+            job.secure.scores == "hidden",
+            "who holds the label makes the leaves and knows all training scores; drop it, or use vfb2-sgd",
         ),
         ("train.target", train.target is not None, "trees have no optimum to count from; drop it"),
         (
@@ -86,6 +91,13 @@ def space(job: Job, preset: Preset) -> Space:
     }
 
 
+def idle(job: Job, preset: Preset) -> dict[str, str]:
+    """Return keys that mean something to other trees."""
+    if job.trees.turns == Trees().turns or preset.additive:
+        return {}
+    return {"trees.turns": f"{preset.name} grows a tree over all parties' columns, and none has a turn"}
+
+
 BOOST = Conversation(
     name="boost",
     converse=boost.converse,
@@ -96,6 +108,7 @@ BOOST = Conversation(
     notes=notes,
     leaks=leaks,
     check=check,
+    idle=idle,
     understands=frozenset({"train.loss", "trees.keys"}),
     usual_batch=lambda job, preset, rows: rows,
     space=space,

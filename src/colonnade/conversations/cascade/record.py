@@ -12,7 +12,7 @@ from colonnade.conversations.cascade.settings import CascadeSettings, Packing, Q
 from colonnade.conversations.conversation import Conversation, Leak, Space, penalty
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.errors import JobError
-from colonnade.job import Job, ModelSpec, PrivacyTerms, ServerSpec
+from colonnade.job import Cascade, Job, ModelSpec, PrivacyTerms, ServerSpec
 from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import Bits, Preset
 from colonnade.job.sections import USUAL_BATCH
@@ -28,6 +28,28 @@ def check(job: Job, preset: Preset) -> None:
     _check_top(job, preset)
     _check_memory(job, preset)
     _check_mechanism(job, preset)
+
+
+def idle(job: Job, preset: Preset) -> dict[str, str]:
+    """Return keys that replies of this kind, or this server, have no use for."""
+    asked, usual, found = job.cascade, Cascade(), dict[str, str]()
+
+    def name(why: str, *keys: str) -> None:
+        found.update({f"cascade.{key}": why for key in keys if getattr(asked, key) != getattr(usual, key)})
+
+    if preset.reply in ("gradient", "embeddings"):
+        name(f"{preset.name} learns from gradients and tries no directions", "directions", "mu", "two_sided")
+    if preset.reply != "values":
+        name(f"the server of {preset.name} learns by its own gradient in any case", "server")
+    if preset.smoothing == "coordinate":
+        name(f"{preset.name} asks along every output", "directions")
+    if preset.two_sided:
+        name(f"{preset.name} asks on both sides in any case", "two_sided")
+    if job.model.server.kind == "sum":
+        name("the server's model is a plain sum, which learns nothing", "server", "server_step")
+    if job.train.step != "auto":
+        name("the step is given by hand", "assumed_delay")
+    return found
 
 
 def _check_models(job: Job, preset: Preset) -> None:
@@ -296,6 +318,7 @@ CASCADE = Conversation(
     notes=notes,
     leaks=leaks,
     check=check,
+    idle=idle,
     usual_batch=usual_batch,
     fades=lambda job, preset: job.cascade.decay == "linear",
     understands=frozenset({"model", "privacy.replies", "train.evaluate_every", "cascade.keys"}),

@@ -81,6 +81,13 @@ def notes(plan: Plan[FullSettings]) -> list[str]:
     return found
 
 
+def idle(job: Job, preset: Preset) -> dict[str, str]:
+    """Return keys that an algorithm of all rows has no use for: every step of it has a loss."""
+    if job.train.evaluate_every in (0, 1):
+        return {}
+    return {"train.evaluate_every": f"{preset.name} knows the loss at every step"}
+
+
 FULL = Conversation(
     name="full",
     converse=converse_full,
@@ -91,6 +98,7 @@ FULL = Conversation(
     notes=notes,
     leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
     check=check,
+    idle=idle,
     understands=frozenset({"train.loss", "train.l1"}),
     usual_batch=lambda job, preset, rows: rows,
     intercept=lambda job: True,

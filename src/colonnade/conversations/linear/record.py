@@ -29,7 +29,7 @@ from colonnade.conversations.pacing.stints import pulled_bound
 from colonnade.conversations.pooling import pooled_optimum
 from colonnade.conversations.predict import Holding, Scorer, SummedPart
 from colonnade.errors import JobError, suggest
-from colonnade.job import Job
+from colonnade.job import Direction, Job
 from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import DirectionName, Preset
 from colonnade.job.sections import USUAL_BATCH
@@ -38,9 +38,7 @@ from colonnade.models.linear import rows_of
 from colonnade.optim.estimators import ESTIMATORS, Estimator
 from colonnade.optim.steps import own_newton_step
 
-UNDERSTANDS = frozenset(
-    {"train.estimator", "train.direction", "train.reshuffle", "train.l1", "train.loss", "train.stale"}
-)
+UNDERSTANDS = frozenset({"train.estimator", "train.direction", "train.reshuffle", "train.l1", "train.loss"})
 
 
 class LinearShares:
@@ -106,6 +104,35 @@ def check_pull(job: Job, preset: Preset) -> None:
             f"and in {preset.name} each pulls and steps for itself, at its own pace; use 'hvp' or 'batch' "
             "here, or train.direction = 'lbfgs' with vfb2-svrg, vfb2-saga, ..."
         )
+
+
+def idle(job: Job, preset: Preset) -> dict[str, str]:
+    """Return keys of the direction and of the step that this kind of pairs has no use for."""
+    if direction_of(job, preset) != "lbfgs":
+        return {}
+    pairs = job.direction.pairs or ("joint" if preset.conversation == "backward" else "hvp")
+    found = {}
+    if pairs == "paper" and job.train.step != "auto":
+        found["train.step"] = "pairs = 'paper' steps along H and no gradient; its gamma is direction.step"
+    if pairs == "paper" and job.direction.every is not None:
+        found["direction.every"] = "pairs = 'paper' makes a pair with every update"
+    if pairs == "joint" and job.direction.delta != Direction().delta:
+        found["direction.delta"] = "pairs = 'joint' knows the steepest directions, and H needs no bound"
+    return found
+
+
+def idle_backward(job: Job, preset: Preset) -> dict[str, str]:
+    """Return the keys that `idle` has, and those that only parties at their own pace have a use for."""
+    found = idle(job, preset)
+    clear, network = job.secure.labels != "blind", job.network
+    joint = direction_of(job, preset) == "lbfgs" and job.direction.pairs in (None, "joint")
+    if not network.join and not (clear and preset.schedule == "async" and not joint):
+        found["network.join"] = "thetas are taken in one by one here in any case"
+    if not network.charge_forward and not clear:
+        found["network.charge_forward"] = "forwards of blind labels are always charged"
+    if job.train.stale and (joint or not clear or preset.schedule == "sync"):
+        found["train.stale"] = "no party scores ahead of the window here"
+    return found
 
 
 def usual_batch(job: Job, preset: Preset, rows: int) -> int:
@@ -299,7 +326,9 @@ BACKWARD = Conversation(
     leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
     check=check_backward,
     fits=check_rows,
-    understands=UNDERSTANDS | {"train.evaluate_every", "network.broadcast"},
+    idle=idle_backward,
+    understands=UNDERSTANDS
+    | {"train.stale", "train.evaluate_every", "network.broadcast", "network.join", "network.charge_forward"},
     usual_batch=usual_batch,
     ahead=backward_ahead,
     fades=fades,
@@ -318,7 +347,8 @@ PULL = Conversation(
     notes=lambda plan: ["every party that holds the label learns the total score of every row"],
     leaks=lambda privacy: (),
     check=check_pull,
-    understands=UNDERSTANDS | {"train.labels_at"},
+    idle=idle,
+    understands=UNDERSTANDS | {"train.labels_at", "network.charge_forward"},
     usual_batch=usual_batch,
     ahead=pull_ahead,
     fades=fades,
