@@ -219,7 +219,7 @@ def _names(files: Sequence[Source]) -> dict[str, Source]:
 
 def _called(source: Source) -> str:
     """Return what a source is called: a file without its ending, a table without its schema."""
-    if isinstance(source, Address) and source.is_database:
+    if isinstance(source, Address) and source.part:
         return source.name.rpartition(".")[2]
     return source.name.split(".")[0]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from colonnade.job.source import source_of
+from colonnade.job.source import CATALOGUES, source_of
 
 if TYPE_CHECKING:
     from colonnade.job.source import Source
@@ -39,7 +39,7 @@ def check_target(target: Source) -> None:
         check_file(target)
     elif target.is_database:
         databases.check_writable(target)
-    elif Path(target.path).suffix not in (".csv", ".parquet"):
+    elif target.scheme in CATALOGUES or Path(target.path).suffix not in (".csv", ".parquet"):
         raise DataError(f"{target}: scores are written as .csv or .parquet")
     else:
         objects.check_writable(target)

@@ -3,6 +3,7 @@
     bank.csv, parts/*.parquet, parts/             a file, files, a folder of Parquet files
     postgresql://host/db#customers                a table of a database
     postgresql://host/db#select ... from ...      what a query gives
+    iceberg://risk#bank.customers                 a table of a catalogue
     s3://bucket/customers.parquet                 an object, or with * or as a folder several
 
 In a job file a database may also be a table of TOML, {uri = "...", table = "..."} or with query = "...". An
@@ -24,6 +25,7 @@ from colonnade.errors import DataError, JobError, suggest
 
 ODBC = ("mariadb", "mysql", "mssql", "oracle", "odbc")
 DATABASES = ("postgresql", "postgres", "sqlite", "snowflake", "flightsql", *ODBC)
+CATALOGUES = ("iceberg",)
 STORES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=//)|(sqlite):")
@@ -31,7 +33,7 @@ _QUERY = re.compile(r"\s*(select|with|values)\b", re.IGNORECASE)
 _REFERENCE = re.compile(r"\{(file:)?([^{}]+)\}")
 _WITH_PASSWORD = re.compile(r"(\w+://[^:@/]*):(.*)@", re.DOTALL)
 _PORT = re.compile(r"\d+(/[^@?#]*)?[?#]")
-_SECRETS = re.compile(r"password|passwd|pwd|passphrase|secret|token|account_key|access_key", re.IGNORECASE)
+SECRET_KEYS = re.compile(r"password|passwd|pwd|passphrase|secret|token|account_key|access_key", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -106,17 +108,19 @@ def source_of(text: str | Path | Address) -> Source:
     if (found := _SCHEME.match(text)) is None:
         return Path(text)
     scheme = (found[1] or found[2]).lower()
-    if scheme not in DATABASES + STORES:
-        known = sorted({*DATABASES, *STORES})
+    if scheme not in DATABASES + CATALOGUES + STORES:
+        known = sorted({*DATABASES, *CATALOGUES, *STORES})
         raise DataError(f"{scheme}://: is no kind of source; {suggest(scheme, known)}")
     _refuse_passwords(text, scheme)
     uri, _, part = text.partition("#")
     address = Address(scheme + uri[len(scheme) :], part.strip())
+    if scheme in CATALOGUES and (not address.part or address.query is not None):
+        raise DataError(f"{address}: names no table; write {address.uri}#NAMESPACE.TABLE")
     if address.is_database and not address.part:
         raise DataError(
             f"{address}: names no table; write {address.uri}#TABLE, or a query in its place: select ..."
         )
-    if not address.is_database and address.part:
+    if scheme in STORES and address.part:
         raise DataError(f"{address}: has a #, and objects in a store have no tables; leave it out")
     return address
 
@@ -186,7 +190,7 @@ def _refuse_passwords(text: str, scheme: str) -> None:
             instead = f"{user}:{{DB_PASSWORD}}@{rest}, with the password in the environment as DB_PASSWORD"
         raise DataError(f"{user}:...@{rest}: has a password in it, which others could read; write {instead}")
     for key, value in parse_qsl(plain.partition("?")[2].partition("#")[0]):
-        if _SECRETS.search(key) and unquote(value):
+        if SECRET_KEYS.search(key) and unquote(value):
             raise DataError(
                 f"{plain.partition('?')[0]}: has {key} in it, which others could read; write "
                 f"{key}={{DB_SECRET}}, with its value in the environment as DB_SECRET"

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from colonnade.data.read import objects
+from colonnade.data.read import lakes, objects
 from colonnade.data.read.databases import connected, reading, statement
 from colonnade.data.read.source import is_stream
 from colonnade.data.table import some
-from colonnade.job.source import Address, Source
+from colonnade.job.source import CATALOGUES, Address, Source
 
 TYPE = b"POSTGRESQL:type"  # where PostgreSQL's driver has the name of a column's type
 
@@ -23,6 +23,8 @@ def facts_of(source: Source) -> list[str]:
         return []
     if isinstance(source, Address) and source.is_database:
         types, cost = types_of(source), cost_of(source)
+    elif isinstance(source, Address) and source.scheme in CATALOGUES:
+        types, cost = lakes.types_of(source), None
     else:
         schema, files, size = objects.about(source)
         types = [(field.name, str(field.type)) for field in schema]

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from colonnade.data.read.batches import Batches
+from colonnade.data.read.lakes import delta_table
 from colonnade.errors import DataError
 from colonnade.job.source import Address, Opened, Source, open_address
 
@@ -94,10 +95,15 @@ def upload(address: Address, local: Path) -> None:
 
 
 def _dataset(source: Source) -> Any:
-    """Return Parquet files as one data set; columns may stand in names of folders, as country=NL."""
+    """Return Parquet files as one data set; columns may stand in names of folders, as country=NL.
+
+    A folder that is a Delta table has the files that the table has now.
+    """
     import pyarrow.dataset as ds
 
     store, path = _store(source)
+    if "*" not in path and (table := delta_table(source, store, path)) is not None:
+        return table
     paths = _matching(store, path) if "*" in path else path
     if not paths:
         raise DataError(f"{source}: no file has such a name")

@@ -1,7 +1,7 @@
 """The one seam of sources: what is read as a stream of batches, how large it is, and where results go.
 
-A local file is read by `files`; all else comes through here: tables and queries of databases, Parquet in
-folders and stores, other objects as copies. `job/source.py` says how each is written.
+A local file is read by `files`; all else comes through here: tables and queries of databases, tables of
+lakes, Parquet in folders and stores, other objects as copies. `job/source.py` says how each is written.
 """
 
 from __future__ import annotations
@@ -9,28 +9,28 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from colonnade.data.read import databases, objects
+from colonnade.data.read import databases, lakes, objects
 from colonnade.data.read.batches import Batches
-from colonnade.job.source import Address, Source, source_of
+from colonnade.job.source import CATALOGUES, Address, Source, source_of
 
 
 def is_stream(source: Source) -> bool:
-    """Return whether a source is read as batches: a database, or Parquet that is not one local file."""
-    return _is_database(source) or objects.is_parquet(source)
+    """Return whether a source is read as batches: a table, or Parquet that is not one local file."""
+    return _is_table(source) or objects.is_parquet(source)
 
 
 def stream(source: Source) -> AbstractContextManager[Batches]:
     """Return the batches of a source, while it is open."""
-    if isinstance(source, Address) and source.is_database:
-        return databases.opened(source)
-    return objects.opened(source)
+    if not isinstance(source, Address) or not _is_table(source):
+        return objects.opened(source)
+    return (databases if source.is_database else lakes).opened(source)
 
 
 def size_of(source: Source) -> tuple[int, int]:
     """Return how many rows and columns a stream has, without reading them."""
-    if isinstance(source, Address) and source.is_database:
-        return databases.size_of(source)
-    return objects.size_of(source)
+    if not isinstance(source, Address) or not _is_table(source):
+        return objects.size_of(source)
+    return (databases if source.is_database else lakes).size_of(source)
 
 
 def read_table(text: str) -> Any:
@@ -42,5 +42,5 @@ def read_table(text: str) -> Any:
         return batches.table()
 
 
-def _is_database(source: Source) -> bool:
-    return isinstance(source, Address) and source.is_database
+def _is_table(source: Source) -> bool:
+    return isinstance(source, Address) and (source.is_database or source.scheme in CATALOGUES)

@@ -170,7 +170,9 @@ class Journal:
         self._write(comparison)
         before = self.read.get(comparison.entry)
         if before is not None and comparison.read and comparison.read != before.read:
-            self.note(f"data.{comparison.entry}: has changed since run {before.run}, in rows or values")
+            self.note(
+                f"data.{comparison.entry}: has changed since run {before.run}, in rows, values or their order"
+            )
         self._remember(comparison)
 
     def _remember(self, comparison: Comparison) -> None:
