@@ -128,9 +128,8 @@ def _run(
             raise
         for party, digest in done.result.data.digests.items():
             if before.get(party, digest) != digest:
-                note(
-                    f"{party}: its data has changed since the run that was in {folder}, in rows, values or their order"
-                )
+                changed = f"its data has changed since the run that was in {folder}"
+                note(f"{party}: {changed}, in rows, values or their order")
         return done, store_run(folder, done, plot=plot)
 
 

@@ -83,7 +83,7 @@ def _scan(address: Address) -> tuple[Opened, Any]:
     except ImportError:
         raise _lacks(address, "pyiceberg", "iceberg") from None
     name = urlsplit(address.uri).netloc
-    settings = Config().get_catalog_config(name) or {}
+    settings: dict[str, Any] = dict(Config().get_catalog_config(name) or {})
     if not settings:
         raise DataError(
             f"{address}: pyiceberg's settings have no catalogue {name}; describe it in ~/.pyiceberg.yaml or "

@@ -21,16 +21,24 @@ def is_stream(source: Source) -> bool:
 
 def stream(source: Source) -> AbstractContextManager[Batches]:
     """Return the batches of a source, while it is open."""
-    if not isinstance(source, Address) or not _is_table(source):
-        return objects.opened(source)
-    return (databases if source.is_database else lakes).opened(source)
+    match source:
+        case Address(is_database=True):
+            return databases.opened(source)
+        case Address(scheme="iceberg"):
+            return lakes.opened(source)
+        case _:
+            return objects.opened(source)
 
 
 def size_of(source: Source) -> tuple[int, int]:
     """Return how many rows and columns a stream has, without reading them."""
-    if not isinstance(source, Address) or not _is_table(source):
-        return objects.size_of(source)
-    return (databases if source.is_database else lakes).size_of(source)
+    match source:
+        case Address(is_database=True):
+            return databases.size_of(source)
+        case Address(scheme="iceberg"):
+            return lakes.size_of(source)
+        case _:
+            return objects.size_of(source)
 
 
 def read_table(text: str) -> Any:
