@@ -95,6 +95,15 @@ def test_who_does_not_notice_that_another_has_failed_is_waited_for_a_while() -> 
     watched["ant"].end(0)
 
 
+def test_a_killed_party_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its peers may wait for it much longer: nobody has told them that it will not come back."""
+    monkeypatch.setattr("colonnade.run.processes.KILLED_S", 0.01)
+    watched = {"ant": Watched(), "bee": Watched()}
+    watched["bee"].end(-signal.SIGKILL)
+    wait(watched, 10 * PATIENCE_S)  # would not end, as ant does not
+    watched["ant"].end(0)
+
+
 @contextmanager
 def parties(job: Job, out: Path) -> Iterator[tuple[dict[str, Path], Begin]]:
     """The folders of all parties, and what starts them; in the end they are stopped."""
@@ -283,7 +292,7 @@ def test_the_party_that_died_is_named_and_not_one_that_still_runs_or_lost_it(tmp
         (folder / "log.txt").touch()
     (folders["bank"] / "error.json").write_text('{"error": "PeerLost", "text": "bank lost telco"}')
     ended = {"bank": Ended(1), "shop": Ended(None), "telco": Ended(-9)}
-    with pytest.raises(PeerLost, match="telco's process ended with status -9"):
+    with pytest.raises(PeerLost, match="telco's process was killed by SIGKILL"):
         collect(folders, ended, lambda folder: None)
 
 

@@ -100,7 +100,10 @@ def federate(
     if order.plan.world in IN_PROCESS:
         tell("preparing the columns")
         order = order.ready()  # once, for the parties and for all comparisons
-    return with_comparison(conclude(composition.job, source, order, tell), order)
+    done = conclude(composition.job, source, order, tell)
+    # without a comparison, columns that are not in this process are prepared by their party alone
+    here = order.plan.world in IN_PROCESS or composition.job.compare
+    return with_comparison(done, order) if here else done
 
 
 def with_comparison(done: Finished, order: Launch) -> Finished:

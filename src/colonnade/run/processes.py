@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,7 @@ from colonnade.run.world import CHECKPOINTS, PARTIES, Launch, run_id
 # own deadline; who is still connecting then, and cannot notice, is ended
 NOTICE_S = 5.0
 GRACE_S = 10.0
+KILLED_S = 1.0  # and where one was killed: nobody tells them, and no more can come of it
 
 Addresses = dict[str, tuple[str, int]]
 T = TypeVar("T")
@@ -169,7 +171,7 @@ def stop_all(processes: Sequence[Running]) -> None:
 
 
 def wait(parties: Mapping[str, Running], grace: float) -> None:
-    """Wait until all have ended, or `grace` seconds after one has failed."""
+    """Wait until all have ended, or `grace` seconds after one has failed; less long if it was killed."""
     codes: SimpleQueue[int] = SimpleQueue()
     for party, process in parties.items():  # a thread each: not every system can wait for several processes
         ending = threading.Thread(target=_tell, args=(process, codes), name=f"end-{party}", daemon=True)
@@ -177,11 +179,12 @@ def wait(parties: Mapping[str, Running], grace: float) -> None:
     until = None
     for _ in parties:
         try:
-            failed = codes.get(timeout=None if until is None else max(0.0, until - time.monotonic())) != 0
+            code = codes.get(timeout=None if until is None else max(0.0, until - time.monotonic()))
         except Empty:
             return
-        if failed and until is None:
-            until = time.monotonic() + grace
+        if code:
+            ends = time.monotonic() + (KILLED_S if code < 0 else grace)
+            until = ends if until is None else min(until, ends)
 
 
 def _tell(process: Running, codes: SimpleQueue[int]) -> None:
@@ -211,10 +214,18 @@ def collect(
                 causes.append(DataError(f"{folder}: the disk is full; make room, or choose another --out"))
                 continue
             said = f": {log[-1]}" if log else ""
-            died.append(PeerLost(f"{party}'s process ended with status {code}{said} ({folder / 'log.txt'})"))
+            how = f"was killed by {_signal(-code)}" if code < 0 else f"ended with status {code}"
+            died.append(PeerLost(f"{party}'s process {how}{said} ({folder / 'log.txt'})"))
     if died or causes:
         raise first_real([*died, *causes])
     return found
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def stored_error(party: str, folder: Path) -> ColonnadeError | None:

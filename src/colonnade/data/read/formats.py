@@ -60,7 +60,7 @@ class Wanted:
     categorical: tuple[str, ...] = ()
 
 
-BLOCK, MOST_BLOCK = 1 << 20, (1 << 31) - 1  # bytes that are parsed at a time
+BLOCK, MOST_BLOCK = 1 << 20, 1 << 26  # bytes that are parsed at a time; a line is no longer than the second
 MICROSECONDS = 86_400e6  # of a day
 ID_MARK = "\x1f"  # between the columns of an id
 

@@ -110,7 +110,7 @@ def _records(plain: bytes, separator: str) -> Iterator[list[str]]:
     return (row for row in csv.reader(_text(plain), delimiter=separator) if row)
 
 
-def _text(plain: bytes) -> io.StringIO:
-    """Return the text of a file, for a reader that takes fields of any length."""
+def _text(plain: bytes) -> io.TextIOWrapper:
+    """Return the text of a file, a piece at a time, for a reader that takes long fields."""
     csv.field_size_limit(MOST_TEXT)
-    return io.StringIO(plain.decode(errors="replace"), newline="")
+    return io.TextIOWrapper(io.BytesIO(plain), encoding="utf-8", errors="replace", newline="")
