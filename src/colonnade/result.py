@@ -126,6 +126,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     compared: list[Compared] = []  # what the label holder knew without the others, and all that
     compiled: bool | None = None  # whether compiled code did what NumPy does otherwise; None: not noted
 
+    def __repr__(self) -> str:
+        """Return the run in a line; every number of it is in its fields."""
+        shown = ", ".join(f"{key} {value:.4g}" for key, value in self.metrics.items() if key != "objective")
+        told = ", ".join(self.privacy.leaks) or "nothing"
+        return (
+            f"<Result of {self.algorithm} on {self.dataset}: {len(self.parties)} parties; {shown}; "
+            f"gives away {told}>"
+        )
+
     def write(self, path: Path) -> None:
         """Write the file, whole or not at all: nobody can read half of it."""
         with drafted(path) as draft:

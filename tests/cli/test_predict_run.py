@@ -220,3 +220,22 @@ def test_a_damaged_or_missing_share_and_changed_code_are_refused() -> None:
     assert "is not the file its manifest describes" in colonnade("predict", "out", *FILES).stderr
     weights.parent.rename("elsewhere")
     assert "no share of shop" in colonnade("predict", "out", *FILES).stderr
+
+
+def test_several_classes_have_probabilities_and_true_comes_back_as_true() -> None:
+    Path("soft.toml").write_text(MODELS["softmax"])
+    assert CliRunner().invoke(main, ["run", "soft.toml", "--out", "soft", "--no-pooled"]).exit_code == 0
+    done = CliRunner().invoke(main, ["predict", "soft", "--file", "bank=bank.csv", "--file", "shop=shop.csv"])
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    names = [name for name in rows[0] if name.startswith("probability_")]
+    assert len(names) >= 3
+    for row in rows:
+        likely = {name.removeprefix("probability_"): float(row[name]) for name in names}
+        assert sum(likely.values()) == pytest.approx(1)
+        assert max(likely, key=lambda name: likely[name]) == row["predicted"]
+    text = Path("bank.csv").read_text().replace(",yes", ",TRUE").replace(",no", ",FALSE")
+    Path("bank.csv").write_text(text.replace(",1\n", ",true\n").replace(",0\n", ",false\n"))
+    Path("linear.toml").write_text(MODELS["linear"])
+    assert CliRunner().invoke(main, ["run", "linear.toml", "--out", "bool", "--no-pooled"]).exit_code == 0
+    done = CliRunner().invoke(main, ["predict", "bool", "--file", "bank=bank.csv", "--file", "shop=shop.csv"])
+    assert {row["predicted"] for row in csv.DictReader(done.stdout.splitlines())} <= {"True", "False"}

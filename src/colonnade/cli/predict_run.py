@@ -103,13 +103,18 @@ def _first(rows: NewRows, count: int) -> dict[str, Iterable[object]]:
 
 def _columns(model: KeptModel, z: Floats) -> dict[str, Iterable[object]]:
     """Return the columns beside the id, by name."""
-    from scipy.special import expit
+    from scipy.special import expit, softmax
 
     found = model.predicted(z)
     predicted: Iterable[object] = found if isinstance(found, list) else found.tolist()
     if z.ndim == 2:
         names = [f"score_{name}" for name in model.labels.classes]
-        return {**dict(zip(names, z.T.tolist(), strict=True)), "predicted": predicted}
+        scores = dict(zip(names, z.T.tolist(), strict=True))
+        if not model.loss.has_probabilities:
+            return {**scores, "predicted": predicted}
+        likely = [f"probability_{name}" for name in model.labels.classes]
+        each = softmax(z, axis=1).T.tolist()
+        return {**scores, **dict(zip(likely, each, strict=True)), "predicted": predicted}
     if model.loss.link == "logit":
         return {"score": z.tolist(), "probability": expit(z).tolist(), "predicted": predicted}
     return {"score": z.tolist(), "predicted": predicted}

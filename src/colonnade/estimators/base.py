@@ -12,7 +12,6 @@ from typing import Any, Literal, Self, get_args
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
@@ -23,12 +22,14 @@ from colonnade.data.prepare.party_data import Recipe
 from colonnade.data.prepare.prepare import Missing, Rare
 from colonnade.data.prepare.scaling import Scale
 from colonnade.data.split.parties import Parties
+from colonnade.data.table import RawTable, Table
 from colonnade.errors import DataError, JobError
 from colonnade.estimators.as_job import TRAIN_KEYS, for_labels, read
 from colonnade.estimators.display import summary_html
 from colonnade.estimators.fitted import Fitted, without_ones
 from colonnade.estimators.fitting import Labelled, train
 from colonnade.estimators.given_models import Chosen, chosen
+from colonnade.estimators.habits import BaseEstimator
 from colonnade.estimators.inputs import (
     Holders,
     checked_columns,
@@ -39,6 +40,8 @@ from colonnade.estimators.inputs import (
     dealt_again,
 )
 from colonnade.estimators.progress import Callback, told
+from colonnade.estimators.reporting import facts_of
+from colonnade.estimators.warned import warn_of_data, warn_of_openings, warn_of_strangers
 from colonnade.job import Job, MissingName
 from colonnade.job.plan import Task
 from colonnade.job.presets import DEFAULT_ALGORITHM
@@ -47,11 +50,12 @@ from colonnade.result import Result
 from colonnade.run.resolve import compose
 
 
-class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
+class Vertical(BaseEstimator, ABC):
     """What both estimators share: training on columns that several parties hold, and scoring such rows."""
 
     _tasks: tuple[str, ...]
     _model: Fitted
+    _own: Table | None  # the label holder's training columns, to say in a report what it reaches alone
     result_: Result
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
@@ -162,7 +166,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
             raise JobError(f"rare: {self.rare!r} is neither auto nor a whole number >= 0")
         recipe = Recipe(self.scale, categorical=categorical, missing=self.missing, rare=self.rare)
         with told(composition.job.train.epochs, self.verbose, self.callbacks or ()) as progress:
-            self._model, self.result_ = train(composition, data, recipe, models, progress)
+            self._model, self.result_, self._own = train(composition, data, recipe, models, progress)
         self._split = parties.columns
         self.columns_ = {party: table.columns for party, table in parties.tables.items()}
         self.n_iter_ = self.result_.cost.epochs
@@ -173,6 +177,8 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        warn_of_data(self.result_.data)
+        warn_of_openings(self.result_)
         return self
 
     def _dealt(self, X: Any, seed: int) -> Parties:
@@ -234,6 +240,10 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         return np.asarray(y, dtype=np.float64) / times, times if weight is None else weight * times
 
     @abstractmethod
+    def _coded(self, y: ArrayLike) -> Floats:
+        """Return the labels of other rows as the model has them."""
+
+    @abstractmethod
     def _labelled(self, parties: Parties, y: NDArray[Any], weight: Floats | None) -> Labelled:
         """Return the columns with labels as the loss wants them, and weights of 1 on average."""
 
@@ -241,9 +251,15 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> Floats:
         """Return the score of every row, and of every class where there are several."""
+        return self._fitted.scores(self._tables(X))
+
+    def _tables(self, X: Any) -> dict[str, RawTable]:
+        """Return every party's columns of new rows."""
         fitted = self._fitted
         dates = {c: how for each in fitted.preparations.values() for c, how in each.dates.items()}
-        return fitted.scores(dealt_again(self, X, self._split, self.columns_, dates).tables)
+        tables = dealt_again(self, X, self._split, self.columns_, dates).tables
+        warn_of_strangers(fitted.preparations, tables)
+        return tables
 
     @property
     def feature_names_(self) -> dict[str, tuple[str, ...]]:
@@ -277,12 +293,21 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
             raise AttributeError("kernel_: this is no kernel machine")  # noqa: TRY004  as getattr has it
         return {party: KernelShare.from_arrays(share) for party, share in self._fitted.shares.items()}
 
-    def report(self, path: str | Path) -> Path:
-        """Write how training went: a figure (.svg) or a page that needs nothing else (.html)."""
-        check_is_fitted(self, "result_")
+    def report(self, path: str | Path, X_test: Any = None, y_test: ArrayLike | None = None) -> Path:
+        """Write a page that needs nothing else (.html), or how training went as a figure (.svg).
+
+        With test rows the page says how good the model is on them, beside what the label holder reaches
+        alone (which a model that was stored and loaded no longer knows).
+        """
         from colonnade.report.page import write_report
 
-        return write_report(self.result_, Path(path))
+        fitted = self._fitted
+        if X_test is None and y_test is None:
+            return write_report(facts_of(fitted, self.result_, self._own), Path(path))
+        tables = self._tables(X_test)
+        rows = next(iter(tables.values())).rows
+        truth = self._coded(checked_labels(X_test, y_test, rows, type(self).__name__))
+        return write_report(facts_of(fitted, self.result_, self._own, tables, truth), Path(path))
 
     # --- scikit-learn's habits --------------------------------------------------------------------------
 
@@ -299,6 +324,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         """Return plain text and arrays instead of a plan and preparations, for pickle and for skops."""
         state = dict(super().__getstate__())
         if "_model" in state:
+            state["_own"] = None
             state["_model"] = state["_model"].plain()
             state["result_"] = msgspec.json.encode(self.result_).decode()
         return state

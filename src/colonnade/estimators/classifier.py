@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from colonnade.arrays import Floats
@@ -19,6 +17,7 @@ from colonnade.data.split.parties import Parties
 from colonnade.errors import DataError
 from colonnade.estimators.base import Vertical
 from colonnade.estimators.fitting import Labelled
+from colonnade.estimators.habits import ClassifierMixin, available_if
 from colonnade.estimators.inputs import checked_labels
 from colonnade.estimators.parameters import documented
 from colonnade.job.plan import Task
@@ -32,7 +31,7 @@ def _has_probabilities(classifier: Vertical) -> bool:
 
 
 @documented
-class VerticalClassifier(ClassifierMixin, Vertical):  # type: ignore[misc]
+class VerticalClassifier(ClassifierMixin, Vertical):
     """Predicts one of two or more classes from columns that several parties hold.
 
     `classes_` are the values of y in order. Two classes have one score a row, above 0 for the second; more
@@ -60,7 +59,7 @@ class VerticalClassifier(ClassifierMixin, Vertical):  # type: ignore[misc]
         which = (z > 0).astype(np.int64) if z.ndim == 1 else z.argmax(axis=1)
         return np.asarray(self.classes_[which])
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class of `classes_`; only of a loss that has probabilities."""
         z = self.decision_function(X)
@@ -69,12 +68,16 @@ class VerticalClassifier(ClassifierMixin, Vertical):  # type: ignore[misc]
             return p
         return np.column_stack([expit(-z), expit(z)])
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Floats:
         """Return the logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
             log: Floats = np.log(self.predict_proba(X))
         return log
+
+    def __call__(self, X: Any) -> Floats:
+        """Return the probabilities of rows, or scores where the loss has none: what explainers call."""
+        return self.predict_proba(X) if _has_probabilities(self) else self.decision_function(X)
 
     def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the part of the rows whose class is right; with Parties, their own labels are the truth."""
@@ -83,6 +86,18 @@ class VerticalClassifier(ClassifierMixin, Vertical):  # type: ignore[misc]
 
     def _task(self) -> tuple[Task, int | None]:
         return "binary" if len(self.classes_) == 2 else "multiclass", len(self.classes_)
+
+    def _coded(self, y: ArrayLike) -> Floats:
+        """Return the labels of other rows as the model has them; DataError for one that is no class."""
+        values = np.asarray(y)
+        place = np.searchsorted(self.classes_, values).clip(0, len(self.classes_) - 1)
+        if (strange := self.classes_[place] != values).any():
+            raise DataError(
+                f"y: {values[strange][0]} is none of the classes {', '.join(map(str, self.classes_))}"
+            )
+        if self._model.plan.objective.classes:
+            return place.astype(np.float64)
+        return np.where(place == 1, 1.0, -1.0)
 
     def _labelled(self, parties: Parties, y: NDArray[Any], weight: Floats | None) -> Labelled:
         check_classification_targets(y)

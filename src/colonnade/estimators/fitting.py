@@ -12,6 +12,7 @@ from colonnade.arrays import Floats
 from colonnade.data.prepare.party_data import PartyData, Recipe
 from colonnade.data.prepare.prepare import refuse_nothing
 from colonnade.data.split.assign import as_they_are
+from colonnade.data.split.copies import copies_of_the_label
 from colonnade.data.split.described import with_parties
 from colonnade.data.split.outliers import Choice, choose, with_tails
 from colonnade.data.split.parties import Parties
@@ -41,9 +42,11 @@ class Labelled:
 
 def train(
     composition: Composition, data: Labelled, recipe: Recipe, models: Chosen, progress: Callback
-) -> tuple[Fitted, Result]:
-    """Run a job on these columns; returns all parties' shares as one model, and the result."""
+) -> tuple[Fitted, Result, Table]:
+    """Run a job on these columns; returns all parties' shares as one model, the result, and the label
+    holder's own columns as they were prepared."""
     parties = _parties(composition, data, recipe)
+    copies = list(copies_of_the_label(parties, data.parties.active[0]))
     chosen = _choose(composition, parties, data.parties.active) if not (models.own or models.head) else None
     if chosen is not None:
         parties = with_tails(parties, chosen.tails)
@@ -67,7 +70,8 @@ def train(
     preparations = {party: each.preparation for party, each in prepared.items() if each.preparation}
     shares = {party: dict(share.weights) for party, share in done.shares.items()}
     fitted = Fitted(done.plan, preparations, shares, own, head)
-    return fitted, structs.replace(done.result, data=_described(data, fitted, chosen))
+    described = _described(data, fitted, chosen, copies)
+    return fitted, structs.replace(done.result, data=described), tables[done.plan.evaluator]
 
 
 def _parties(composition: Composition, data: Labelled, recipe: Recipe) -> dict[str, PartyData]:
@@ -115,7 +119,7 @@ def _embedded(specs: ModelSpecs, scores: int, tables: Mapping[str, Table], own: 
     return width
 
 
-def _described(data: Labelled, fitted: Fitted, chosen: Choice | None) -> Described:
+def _described(data: Labelled, fitted: Fitted, chosen: Choice | None, warnings: list[str]) -> Described:
     """Return what is known of the data, and what every party did to its columns."""
     task = LOSSES[fitted.plan.objective.loss].task
     known = Described(
@@ -125,5 +129,6 @@ def _described(data: Labelled, fitted: Fitted, chosen: Choice | None) -> Describ
         positive=list(data.classes[1:]) if task == "binary" else [],
         base_rate=float(np.mean(data.y > 0)) if task == "binary" else None,
         done={} if chosen is None else {data.parties.active[0]: [chosen.said()]},
+        warnings=warnings,
     )
     return with_parties(known, {party: each.to_dict() for party, each in fitted.preparations.items()})

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from colonnade.arrays import Floats
@@ -15,6 +14,7 @@ from colonnade.data.split.parties import Parties
 from colonnade.errors import DataError, JobError
 from colonnade.estimators.base import Vertical
 from colonnade.estimators.fitting import Labelled
+from colonnade.estimators.habits import RegressorMixin
 from colonnade.estimators.inputs import checked_labels
 from colonnade.estimators.parameters import documented
 from colonnade.job.plan import Task
@@ -22,7 +22,7 @@ from colonnade.losses import LOSSES
 
 
 @documented
-class VerticalRegressor(RegressorMixin, Vertical):  # type: ignore[misc]
+class VerticalRegressor(RegressorMixin, Vertical):
     """Predicts a number from columns that several parties hold.
 
     >>> from colonnade import VerticalRegressor
@@ -39,6 +39,10 @@ class VerticalRegressor(RegressorMixin, Vertical):  # type: ignore[misc]
         z = self._scores(X)
         return LOSSES[self._model.plan.objective.loss].predict(z)
 
+    def __call__(self, X: Any) -> Floats:
+        """Return the predicted numbers: what explainers call."""
+        return self.predict(X)
+
     def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Return R2: 1 for a perfect prediction, 0 for the mean; with Parties, their own labels are the
         truth."""
@@ -47,6 +51,10 @@ class VerticalRegressor(RegressorMixin, Vertical):  # type: ignore[misc]
 
     def _task(self) -> tuple[Task, int | None]:
         return "regression", None
+
+    def _coded(self, y: ArrayLike) -> Floats:
+        """Return the labels of other rows as numbers."""
+        return _numbers(np.asarray(y))
 
     def _labelled(self, parties: Parties, y: NDArray[Any], weight: Floats | None) -> Labelled:
         if self.class_weight is not None:

@@ -27,24 +27,21 @@ from colonnade.run.registry import CONVERSATIONS
 
 
 def compared(
-    plan: Plan[Any], train: Table, test: Table | None, together: Numbers | None, pooled: Pooled | None
+    plan: Plan[Any], train: Table | None, test: Table | None, together: Numbers | None, pooled: Pooled | None
 ) -> list[Compared]:
     """Return the yardsticks of a run, best known last; nothing where the test rows have no scores or labels.
 
     `train` and `test` are the label holder's own prepared columns, `together` the run's scores of test rows.
+    Without `train` nobody knows what the label holder reaches alone.
     """
-    if (
-        test is None
-        or test.labels is None
-        or train.labels is None
-        or together is None
-        or not len(test.labels)
-    ):
+    if test is None or test.labels is None or together is None or not len(test.labels):
         return []
     loss, y = LOSSES[plan.objective.loss], test.labels
-    alone, model = _alone(plan, train, test)
+    base, alone, model = None, None, ""
+    if train is not None:
+        base, (alone, model) = _constant(plan, train, test), _alone(plan, train, test)
     scores: list[tuple[str, list[str], Numbers | None, str]] = [
-        ("base rate", [], _constant(plan, train, test), ""),
+        ("base rate", [], base, ""),
         ("alone", [plan.evaluator], alone, model),
         ("together", list(plan.parties), together, ""),
         ("pooled", list(plan.parties), None if pooled is None else pooled.test_scores, ""),

@@ -17,6 +17,7 @@ from colonnade.data.prepare.labels import Labels, check_labels
 from colonnade.data.prepare.party_data import PartyData
 from colonnade.data.prepare.prepare import refuse_nothing
 from colonnade.data.split.assign import Assigned, assign, label_holders
+from colonnade.data.split.copies import copies_of_the_label
 from colonnade.data.split.described import described
 from colonnade.data.split.outliers import choose, with_tails
 from colonnade.data.table import Table, as_numbers
@@ -156,7 +157,12 @@ def prepare(
     composition: Composition, tell: Callable[[str], None] = lambda words: None
 ) -> tuple[DataFacts, Launch]:
     """Read a job's files; returns what is known of them and the run to launch."""
-    return order_of(composition, read_and_choose(composition, tell))
+    assigned = read_and_choose(composition, tell)
+    source, order = order_of(composition, assigned)
+    if assigned.large:
+        return source, order
+    copies = list(copies_of_the_label(assigned.parties, assigned.label_holders[0]))
+    return replace(source, known=msgspec.structs.replace(source.known, warnings=copies)), order
 
 
 def order_of(composition: Composition, assigned: Assigned) -> tuple[DataFacts, Launch]:

@@ -144,11 +144,11 @@ def problems_of(party: str, share: KeptShare, raw: RawTable) -> list[Problem]:
         found.append(Problem(raw.name, f"no column {names}, which {party}'s share needs"))
     for name in () if raw.sparse else preparation.needed:
         if name not in missing:
-            found += _column_problems(preparation, raw, name)
+            found += column_problems(preparation, raw, name)
     return found
 
 
-def _column_problems(preparation: Preparation, raw: RawTable, name: str) -> Iterator[Problem]:
+def column_problems(preparation: Preparation, raw: RawTable, name: str) -> Iterator[Problem]:
     """Yield what is wrong with one column of new rows."""
     column = raw.column(name)
     gaps = gaps_in(column)

@@ -15,7 +15,7 @@ from scipy.sparse import csc_array, csr_array, csr_matrix
 
 from colonnade.data.read.frames import columns_of
 from colonnade.data.split.parties import split_columns
-from colonnade.errors import DataError
+from colonnade.errors import DataError, DataWarning
 
 X = np.arange(40.0).reshape(4, 10)
 Y = [1, -1, -1, 1]
@@ -95,8 +95,16 @@ def test_columns_are_named_or_counted() -> None:
     np.testing.assert_array_equal(parties.tables["bank"].values, X[:, [1, 0]])
     reordered = split_columns(frame[["visits", "age", "income"]], like=parties)
     np.testing.assert_array_equal(reordered.tables["bank"].values, X[:, [1, 0]])
-    with pytest.raises(DataError, match="column 'visits' belongs to no party"):
-        split_columns(frame, Y, columns={"bank": ["age", "income"]})
+    with pytest.warns(DataWarning, match="columns of X that nobody holds are left out: visits"):
+        some = split_columns(frame, Y, columns={"bank": ["age"], "shop": ["income"]})
+    assert [table.columns for table in some.tables.values()] == [("age",), ("income",)]
+    for wrong, said in (
+        ([["age"], ["visits"]], r"columns = \[\['age'\], \['visits'\]\]: say who holds which, as in"),
+        ({"bank": "age"}, "'bank' holds 'age'; give a list"),
+        ({"bank": [1.5]}, "1.5 is neither a column's name nor its place"),
+    ):
+        with pytest.raises(DataError, match=said):
+            split_columns(frame, Y, columns=wrong)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="column 3: there are 3 columns"):
         split_columns(frame, Y, columns={"bank": [0, 1, 3]})
 

@@ -108,6 +108,7 @@ class Labels:
         y = _checked(y, self.task, name, origin)
         if self.task == "regression":
             return y.astype(np.float64)
+        y = _truths(y, self.classes)
         codes = category_codes(y, self.classes)
         if (codes < 0).any():
             row = int((codes < 0).argmax())
@@ -138,9 +139,24 @@ class Labels:
 
 
 def _known(value: str | float, classes: Sequence[str]) -> str:
-    """Return a label as the classes have it: columns with TRUE and FALSE alone are read as 1 and 0."""
+    """Return a label as the classes have it: true, TRUE and 1 are one label, where True and False or 1 and 0
+    are all."""
     text = _text(value)
-    return text if text in classes else {"true": "1", "false": "0"}.get(text.lower(), text)
+    return text if text in classes else _TRUTHS.get(tuple(classes), {}).get(text.lower(), text)
+
+
+_WORDS = {"true": "True", "false": "False", "1": "True", "0": "False"}
+_TRUTHS: dict[tuple[str, ...], dict[str, str]] = {
+    ("False", "True"): _WORDS,
+    ("0", "1"): {"true": "1", "false": "0"},
+}
+
+
+def _truths(y: Column, classes: tuple[str, ...]) -> Column:
+    """Return labels as the classes have them, where one file says True and another 1."""
+    if classes not in _TRUTHS or (y.dtype != object and classes == ("0", "1")):
+        return y
+    return np.array([_known(value, classes) for value in y], dtype=object)
 
 
 def check_labels(loss: Loss, y: Floats, name: str, origin: Rows | None = None) -> None:
@@ -244,7 +260,7 @@ def _parsed(y: NDArray[Any], name: str, origin: Rows | None) -> Floats:
     numbers = np.empty(len(y))
     for row, value in enumerate(y):
         try:
-            numbers[row] = float(value)
+            numbers[row] = float({"True": 1, "False": 0}.get(value, value))
         except ValueError:
             raise DataError(
                 f"{name}: label '{value}' in row {row_number(row, origin)} is not a number, "

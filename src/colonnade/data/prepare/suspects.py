@@ -6,12 +6,12 @@ Such columns and labels are kept, because only their owner can tell; a warning n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from colonnade.arrays import Floats, Rows
-from colonnade.data.prepare.categories import Counted, codes_in
+from colonnade.data.prepare.categories import Counted
 from colonnade.data.prepare.labels import Labels
 from colonnade.data.read.recognise import numbers_of
 from colonnade.data.table import Column, RawTable, count, some
@@ -21,7 +21,7 @@ FEWEST = 30  # rows: among fewer, whole numbers that all differ are no surprise
 COPY = 0.995  # of the label's spread that one column alone explains, or of pairs of rows it puts in order
 MOST_CLASSES = 50
 MOST_COLUMNS = 2000  # of a wide table only the first are looked at
-SAMPLE = 20_000  # rows that are looked at first
+SAMPLE = 5_000  # rows that are looked at first
 FEW_VALUES = 5  # of a column or a label: among no more different ones none stands out
 CODES = frozenset(
     ["zip", "zipcode", "plz", "postal", "postcode", "code", "codes", "sic", "naics", "icd", "fips"]
@@ -166,22 +166,19 @@ def _alike(names: Sequence[str]) -> list[list[str]]:
     return [each for each in alike.values() if len(each) > 1]
 
 
-def like_labels(
-    raw: RawTable, numbers: Sequence[str], categories: Mapping[str, tuple[str, ...]]
-) -> Iterator[str]:
+def like_labels(raw: RawTable, numbers: Sequence[str], categories: Collection[str]) -> Iterator[str]:
     """Yield a sentence for every column that tells the label almost alone, where labels are held as
     numbers."""
     if raw.y is None or raw.sparse or raw.rows < FEWEST or raw.y.dtype == object:
         return
     y = raw.y.astype(np.float64)
     classes, step = np.unique(y), -(-raw.rows // SAMPLE)
+    some_rows = np.argsort(y, kind="stable")[::step]  # of every label its part
     for c in (*numbers, *categories)[:MOST_COLUMNS]:
-        values = (
-            codes_in(raw.column(c), categories[c]).astype(np.float64) if c in categories else _numbers(raw, c)
-        )
+        values = _words(raw.column(c)) if c in categories else _numbers(raw, c)
         ordered = c not in categories
         # a copy is one among some of the rows, too
-        seems = _explains(values[::step], y[::step], classes, ordered=ordered)
+        seems = _explains(values[some_rows], y[some_rows], classes, ordered=ordered)
         if seems and (step == 1 or _explains(values, y, classes, ordered=ordered)):
             yield f"column '{c}' tells the label almost by itself; drop it if it is a copy of it"
 
@@ -194,13 +191,31 @@ def _explains(values: Floats, y: Floats, classes: Floats, *, ordered: bool) -> b
         return False
     if len(classes) == 2 and ordered:
         return _order(values, y > classes.min()) > COPY
-    if len(classes) <= MOST_CLASSES and len(np.unique(values)) <= MOST_CLASSES:
-        # the share of rows that have the commonest label of their value
-        table = np.zeros((len(np.unique(values)), len(classes)))
-        np.add.at(table, (np.searchsorted(np.unique(values), values), np.searchsorted(classes, y)), 1)
-        base, told = table.sum(axis=0).max(), table.max(axis=1).sum()
-        return bool(told - base > COPY * (len(y) - base))
+    known = np.unique(values)
+    if len(classes) <= MOST_CLASSES and (not ordered or len(known) <= MOST_CLASSES):
+        table = np.zeros((len(known), len(classes)))
+        np.add.at(table, (np.searchsorted(known, values), np.searchsorted(classes, y)), 1)
+        return _told_by_others(table)
     return bool(ordered and abs(np.corrcoef(values, y)[0, 1]) > COPY)
+
+
+def _told_by_others(table: Floats) -> bool:
+    """Return whether the other rows of a value tell nearly every row's label; `table` counts rows by value
+    and label.
+
+    A value of one row tells nothing, so a name that every row has for itself is no copy of the label.
+    """
+    table = table[table.sum(axis=1) > 1]
+    rows, base = table.sum(), table.sum(axis=0).max(initial=0)
+    if rows < FEWEST or rows == base:
+        return False
+    told = 0.0
+    for label in range(table.shape[1]):
+        others = table.copy()
+        others[:, label] -= 1
+        most = np.delete(others, label, axis=1).max(axis=1, initial=0)
+        told += table[others[:, label] > most, label].sum()
+    return bool(told - base > COPY * (rows - base))
 
 
 def _order(values: Floats, positive: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
@@ -210,6 +225,13 @@ def _order(values: Floats, positive: np.ndarray[tuple[int], np.dtype[np.bool_]])
     ranks, n = (np.cumsum(rows) - (rows - 1) / 2)[place], int(positive.sum())  # ties share their middle rank
     area = (ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(values) - n))
     return float(max(area, 1 - area))
+
+
+def _words(column: Column) -> Floats:
+    """Return the values of a column of categories as the numbers of different ones, rare ones among them."""
+    rows = column.tolist()
+    place = {value: float(k) for k, value in enumerate(dict.fromkeys(rows))}
+    return np.fromiter(map(place.__getitem__, rows), dtype=np.float64, count=len(rows))
 
 
 def _numbers(raw: RawTable, column: str) -> Floats:

@@ -169,7 +169,8 @@ def compact_dates(numbers: Floats, *, known: bool = False) -> CompactDates | Non
 def _calendar(numbers: Floats) -> Floats:
     """Return the days from 1970 of numbers such as 19991231; NaN where they are no dates."""
     days = np.full(len(numbers), np.nan)
-    (likely,) = np.nonzero((numbers >= FIRST) & (numbers <= LAST) & (numbers % 1 == 0))
+    (likely,) = np.nonzero((numbers >= FIRST) & (numbers <= LAST))
+    likely = likely[numbers[likely] % 1 == 0]
     year, rest = np.divmod(numbers[likely].astype(np.int64), 10_000)
     month, day = np.divmod(rest, 100)
     real = (month >= 1) & (month <= 12) & (day >= 1)

@@ -25,7 +25,7 @@ from colonnade.data.read import header
 from colonnade.data.read.dates import said_of
 from colonnade.data.read.dialect import GAPS, Dialect, sniffed
 from colonnade.data.read.recognise import Recognised, from_numbers, recognise
-from colonnade.data.table import RawTable, Reading, count, different, numbers_of, stack
+from colonnade.data.table import RawTable, Reading, as_numbers, count, different, numbers_of, stack
 from colonnade.errors import DataError, suggest
 from colonnade.job.source import Source
 
@@ -139,11 +139,7 @@ def raw_table(path: Source, table: Any, wanted: Wanted, dialect: Dialect, said: 
     features = tuple(c for c in names if c != wanted.label and c not in wanted.ids)
     _refuse_infinite(path, table, names)
     read = {c: column_of(path, c, table[c], dialect, c in wanted.categorical) for c in features}
-    y = (
-        None
-        if wanted.label is None
-        else column_of(path, wanted.label, table[wanted.label], dialect, dates=False)
-    )
+    y = None if wanted.label is None else _label_of(path, wanted.label, table[wanted.label], dialect)
     each = [*read.values(), *([] if y is None else [y])]
     reading = Reading(
         said=(*said, *mended, *(column.said for column in each if column.said)),
@@ -176,6 +172,16 @@ def _refuse_infinite(path: Source, table: Any, names: list[str]) -> None:
         raise DataError(f"{path}: {'; '.join(faults)}; correct them, or leave them empty")
 
 
+def _label_of(path: Source | str, name: str, column: Any, dialect: Dialect) -> Recognised:
+    """Return a column of labels; True and False stay words, so that they come back as such."""
+    import pyarrow as pa
+
+    if not pa.types.is_boolean(column.type):
+        return column_of(path, name, column, dialect, dates=False)
+    words = {True: "True", False: "False", None: ""}
+    return Recognised(np.array([words[value] for value in column.to_pylist()], dtype=object))
+
+
 def column_of(
     path: Source | str,
     name: str,
@@ -205,13 +211,20 @@ def column_of(
         pattern = "hms" if pa.types.is_time(kind) or pa.types.is_duration(kind) else "ymd"
         return Recognised(_days(column), said_of(name, pattern), date=pattern)
     if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)):
-        return recognise(name, column, dialect, dates=dates)
+        found = recognise(name, column, dialect, dates=dates)
+        if found.values.dtype != object:
+            _refuse_infinity(path, name, as_numbers(found.values))
+        return found
     numbers = numbers_of(column.cast(pa.float64(), safe=False))
+    _refuse_infinity(path, name, numbers)
+    return (from_numbers(name, numbers, dialect) if dates else None) or Recognised(numbers)
+
+
+def _refuse_infinity(path: Source | str, name: str, numbers: NDArray[np.float64]) -> None:
     if np.isinf(numbers).any():
         raise DataError(
             f"{path}: column '{name}', row {int(np.isinf(numbers).argmax()) + 1} is infinite; correct it"
         )
-    return (from_numbers(name, numbers, dialect) if dates else None) or Recognised(numbers)
 
 
 def _without(column: Any, gaps: Sequence[str]) -> Any:

@@ -110,6 +110,10 @@ def _parsed(name: str, values: NDArray[Any], dialect: Dialect) -> Recognised:
     numbers = np.full(len(values), np.nan)
     try:
         numbers[~gaps] = values[~gaps].astype(np.float64)
+    except OverflowError:
+        raise DataError(
+            f"column '{name}' has a whole number of more than 308 digits; give it as text"
+        ) from None
     except (TypeError, ValueError):
         texts = [None if gap else str(v) for v, gap in zip(values, gaps, strict=True)]
         return recognise(name, texts, dialect)
@@ -166,7 +170,7 @@ def _from_pandas(X: Any) -> Any:
             X[name] = X[name].cat.rename_categories(str)
     try:
         return pa.Table.from_pandas(X, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # a number of Python's may be any size
         # a column of pandas may hold anything: what has no type of its own is text
         for name in X.select_dtypes(object):
             X[name] = X[name].map(str, na_action="ignore")

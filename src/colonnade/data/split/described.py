@@ -44,6 +44,9 @@ def with_parties(known: Described, preparations: Mapping[str, dict[str, Any] | N
         positive=known.positive,
         base_rate=known.base_rate,
         done={party: said for party, said in done.items() if said},
-        warnings=[f"{party}: {text}" for party, each in made.items() for text in each.warnings],
+        warnings=[
+            *known.warnings,
+            *(f"{party}: {text}" for party, each in made.items() for text in each.warnings),
+        ],
         digests=known.digests,
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from colonnade.data.read.frames import FrameColumns, columns_of
 from colonnade.data.split.assign import label_holders
 from colonnade.data.split.split import Split, check_holders, split_by_count, split_by_name
 from colonnade.data.table import RawTable
-from colonnade.errors import DataError
+from colonnade.errors import DataError, DataWarning, warn
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +100,27 @@ def dealer(
     names = found.raw.columns
     if columns is None:
         return split_by_count(names, parties, seed, learn.widths(found.raw, found.categorical))
-    return split_by_name(names, {p: [_name(c, names) for c in held] for p, held in columns.items()})
+    if not isinstance(columns, Mapping):
+        raise DataError(f"columns = {_short(columns)}: say who holds which, {EXAMPLE}")
+    for party, held in columns.items():
+        if isinstance(held, str) or not isinstance(held, Iterable):
+            raise DataError(f"columns: {party!r} holds {_short(held)}; give a list, {EXAMPLE}")
+    held_by = {str(p): [_name(c, names) for c in held] for p, held in columns.items()}
+    split = split_by_name(names, held_by, partly=True)
+    if left := sorted(set(range(len(names))) - {place for places in split.values() for place in places}):
+        which = ", ".join(names[j] for j in left[:MOST_NAMED]) + (", ..." if len(left) > MOST_NAMED else "")
+        warn(f"columns of X that nobody holds are left out: {which}", DataWarning)
+    return split
+
+
+EXAMPLE = 'as in {"bank": ["age", "income"], "shop": ["visits"]}'
+MOST_NAMED = 8
+
+
+def _short(value: object) -> str:
+    """Return a value as Python writes it, or its beginning."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def dealt(found: FrameColumns, split: Split, holders: tuple[str, ...], y: NDArray[Any] | None) -> Parties:
@@ -130,6 +151,9 @@ def _name(column: str | int, names: Sequence[str]) -> str:
     """Return a column's name, also where its place is given."""
     if isinstance(column, str):
         return column
+    if not isinstance(column, Integral):
+        raise DataError(f"columns: {_short(column)} is neither a column's name nor its place")
+    column = int(column)
     if not -len(names) <= column < len(names):
         raise DataError(f"column {column}: there are {len(names)} columns, the first is 0")
     return names[column]

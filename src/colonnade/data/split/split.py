@@ -67,8 +67,11 @@ def _level(shuffled: Rows, widths: Sequence[int], parties: int) -> list[list[int
     return parts
 
 
-def split_by_name(columns: Sequence[str], holders: Mapping[str, Sequence[str]]) -> Split:
-    """Split the columns as `holders` names them; every column must be at exactly one party.
+def split_by_name(
+    columns: Sequence[str], holders: Mapping[str, Sequence[str]], *, partly: bool = False
+) -> Split:
+    """Split the columns as `holders` names them; every column must be at exactly one party, or at one at most
+    if some may be left out (`partly`).
 
     >>> split_by_name(["age", "income", "visits"], {"bank": ["income", "age"], "shop": ["visits"]})
     {'bank': (1, 0), 'shop': (2,)}
@@ -85,7 +88,7 @@ def split_by_name(columns: Sequence[str], holders: Mapping[str, Sequence[str]]) 
                 )
             holder[c] = party
     left = [c for c in columns if c not in holder]
-    if left:
+    if left and not partly:
         which = f"column '{left[0]}' belongs" if len(left) == 1 else f"columns {_listed(left)} belong"
         raise DataError(f"{which} to no party; give every column to one")
     return {party: tuple(place[c] for c in names) for party, names in holders.items()}

@@ -24,7 +24,12 @@ SCORE: Json = {
         "id": ID,
         "found": {"type": "boolean", "description": "whether all parties know the id"},
         "score": {"oneOf": [{"type": "number"}, {"type": "array", "items": {"type": "number"}}]},
-        "probability": {"type": "number", "minimum": 0, "maximum": 1},
+        "probability": {
+            "oneOf": [
+                {"type": "number", "minimum": 0, "maximum": 1},
+                {"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 1}},
+            ]
+        },
         "expected": {"type": "number", "exclusiveMinimum": 0},
         "label": {"type": "string"},
     },

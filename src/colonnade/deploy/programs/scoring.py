@@ -38,12 +38,12 @@ T = TypeVar("T")
 class ScoredRow(TypedDict, total=False):
     """The score of one row (one number, or one for every class), its probability and its predicted label.
 
-    Only the logistic loss has probabilities; a regression has no labels. `expected` is the number that a
-    Poisson or gamma loss expects, exp of the score.
+    Only the logistic loss and softmax have probabilities; a regression has no labels. `expected` is the
+    number that a Poisson or gamma loss expects, exp of the score.
     """
 
     score: float | list[float]
-    probability: float
+    probability: float | list[float]
     expected: float
     label: str
 
@@ -169,6 +169,8 @@ async def _ready(
 
 def outputs(share: StoredShare, z: Floats) -> list[ScoredRow]:
     """Return every row's score, its probability where the loss has one, and its predicted label."""
+    from scipy.special import softmax
+
     loss = share.contract.loss
     labels = share.manifest.labels or {}
     classes = list(labels.get("classes", ()))
@@ -180,7 +182,11 @@ def outputs(share: StoredShare, z: Floats) -> list[ScoredRow]:
             for each, expected in zip(z, loss.predict(z), strict=True)
         ]
     if loss.task == "multiclass":
-        return [{"score": [float(v) for v in each], "label": classes[int(np.argmax(each))]} for each in z]
+        likely = softmax(z, axis=1)
+        return [
+            {"score": each.tolist(), "probability": p.tolist(), "label": classes[int(np.argmax(each))]}
+            for each, p in zip(z, likely, strict=True)
+        ]
     positive = set(labels.get("positive", ()))
     names = {sign: [c for c in classes if (c in positive) == sign] for sign in (True, False)}
     rows: list[ScoredRow] = []
