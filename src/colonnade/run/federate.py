@@ -108,11 +108,21 @@ def federate(
 
 
 def with_comparison(done: Finished, order: Launch) -> Finished:
-    """Return the run with what its label holder reaches alone; not where columns lie in files."""
+    """Return the run with its intervals, and with what its label holder reaches alone.
+
+    Not where columns lie in files; and without a comparison nobody but a party's own process prepares its
+    columns, so that nobody here knows what they reach.
+    """
     if order.large or done.test is None:
         return done
-    _, train, test = order.data[order.plan.evaluator].prepare()
-    found = compared(order.plan, train, test, done.test.z, done.pooled)
+    own = order.data[order.plan.evaluator]
+    if order.plan.world in IN_PROCESS or done.job.compare:
+        _, train, test = own.prepare()
+        found = compared(order.plan, train, test, done.test.z, done.pooled)
+    else:
+        weight = None if own.test is None else own.test.weight
+        test = Table("test", (), np.empty((len(done.test.y), 0)), done.test.y, weight=weight)
+        found = compared(order.plan, None, test, done.test.z, None)
     return replace(done, result=msgspec.structs.replace(done.result, compared=found))
 
 
