@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from colonnade.attacks import (
+    encrypted,
     joint_score,
     lattice,
     linear_system,
@@ -61,6 +62,19 @@ def _owns_blindly(case: Case) -> bool:
 
 def _is_told_weights(case: Case) -> bool:
     return _owns_blindly(case) and "w" in case.share.weights
+
+
+def _encrypted(case: Case) -> bool:
+    """Return whether the party takes part in a run of two classes whose products are encrypted."""
+    return case.plan.blind is not None and case.plan.blind.encrypted is not None
+
+
+def _owns_encrypted(case: Case) -> bool:
+    return _encrypted(case) and not case.holds_label
+
+
+def _holds_encrypted(case: Case) -> bool:
+    return _encrypted(case) and case.holds_label
 
 
 def _asks_blindly(case: Case) -> bool:
@@ -194,6 +208,38 @@ ATTACKS: tuple[Attack, ...] = (
         on=("backward",),
         by=_is_told_weights,
         guess=veiled.labels_from_weights,
+    ),
+    Attack(
+        name="labels from its own weights",
+        aim="labels",
+        sees="its part of the model, which is its result",
+        on=("full",),
+        by=_owns_encrypted,
+        guess=veiled.labels_from_weights,
+    ),
+    Attack(
+        name="labels from its gradients",
+        aim="labels",
+        sees="gradients of its own columns, with noise",
+        on=("full",),
+        by=_owns_encrypted,
+        guess=encrypted.labels_from_gradients,
+    ),
+    Attack(
+        name="labels from ciphertexts",
+        aim="labels",
+        sees="theta of every row, encrypted",
+        on=("full",),
+        by=_owns_encrypted,
+        guess=encrypted.labels_from_ciphertexts,
+    ),
+    Attack(
+        name="columns from its gradients",
+        aim="columns",
+        sees="gradients of its own columns, with noise",
+        on=("full",),
+        by=_holds_encrypted,
+        guess=encrypted.columns_from_gradients,
     ),
     Attack(JOINT, "columns", TOTALS, ("backward",), _told_totals, joint_score.columns_from_rounds),
     Attack(JOINT, "columns", TOTALS, ("backward",), _asks_blindly, veiled.columns_from_blind_rounds),

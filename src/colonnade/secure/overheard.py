@@ -22,8 +22,12 @@ class OverheardSum:
 
     async def collect(self, piece: N, *, tag: int) -> N:
         total = await self._secure.collect(piece, tag=tag)
-        self._heard(tag, total.copy())
+        self.told(tag, total)
         return total
+
+    def told(self, tag: int, total: Floats | Words) -> None:
+        """Let the listener hear of a total."""
+        self._heard(tag, total.copy())
 
     async def settle(self) -> None:
         await self._secure.settle()
@@ -33,3 +37,9 @@ class OverheardSum:
 
     async def close(self) -> None:
         await self._secure.close()
+
+
+def opened(secure: SecureSum, tag: int, total: Floats) -> None:
+    """Tell a listener, where there is one, of what was opened to this party by other means than a sum."""
+    if isinstance(secure, OverheardSum):
+        secure.told(tag, total)

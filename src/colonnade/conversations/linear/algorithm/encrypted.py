@@ -46,16 +46,18 @@ from colonnade.conversations.linear.two.products import (
 )
 from colonnade.conversations.linear.two.rare import gram
 from colonnade.conversations.linear.two.theta import FORMS, LOUD, Reaches, Whole, code_of, size_of
-from colonnade.errors import FixedPointOverflow, JobError
+from colonnade.errors import FixedPointOverflow, JobError, ProtocolError
 from colonnade.job.plan import Encrypted
 from colonnade.losses import labels_of, weights_of
+from colonnade.messages import Topic, tag_of
 from colonnade.models.linear import rows_of
 from colonnade.regularizers import Penalty
 from colonnade.secure.lattice.parameters import LEAN, STRICT, coefficients_beside
+from colonnade.secure.overheard import opened
 from colonnade.state import Declared
 
 LEAST_BITS = 4  # of theta: below that rounding is louder than what is said
-_CODES = {"low": -1000, "high": 1000}
+_CODES = {"low": -60, "high": 60}  # of sizes, and bits
 _WORK = 60.0  # numbers of a column that a product of a row takes the time of, and four a number of a gradient
 
 
@@ -104,8 +106,8 @@ class EncryptedConversation:
         own, rows = self.columns, self.context.train.rows
         await self.line.tell(len(own.kept), code_of(own.longest), *own.codes.tolist())
         told = await self.line.told(None, -(2**30), 2**30)
-        if len(told) < 3 or told[0] != len(told) - 2 or np.abs(told[2:]).max() > 1000:
-            raise JobError(f"{self.line.peer} told {len(told)} numbers of its columns that cannot be")
+        if len(told) < 3 or told[0] != len(told) - 2 or np.abs(told[1:]).max() > 1000:
+            raise ProtocolError(f"{self.line.peer} told {len(told)} numbers of its columns that cannot be")
         width = int(told[0])
         self.asked = Asked(rows, width, together_for(self.ring, min(rows, 2**20), width), told[2:])
         self.longest = size_of(int(told[1]))
@@ -135,6 +137,7 @@ class EncryptedConversation:
         gates.begin(1)
         while state.steps < self.encrypted.passes:
             gradient = await self.one_pass()
+            opened(self.context.sum, tag_of(Topic.TRAIN, state.steps), gradient)
             own = self.lbfgs.told(gradient)
             self.lbfgs.step(own + await self.line.exchange(own))
             if gates.due(state.steps):
@@ -290,7 +293,9 @@ class LabelSide(EncryptedConversation):
         penalty += self.context.penalty.value(self.w)
         z = self.test_scores()
         if z is not None:
-            z = z + await self.line.shown(len(z))
+            others = await self.line.shown(len(z))
+            opened(self.context.sum, tag_of(Topic.EVALUATE, 0), others)
+            z = z + others
         scribe = self.evaluation.scribe
         if scribe is None:
             raise RuntimeError(f"{self.context.me} is not the evaluator")
@@ -314,7 +319,7 @@ class OwnerSide(EncryptedConversation):
 
     async def agree(self) -> tuple[Loudness, float]:
         """Learn how loud the noise is, and in which unit theta is."""
-        code, unit = (await self.line.told(2, -200, 200)).tolist()
+        code, unit = (await self.line.told(2, -160, 160)).tolist()
         return Loudness(code), 2.0**unit
 
     async def gradient_at(self, scores: Floats, *, first: bool) -> Floats:

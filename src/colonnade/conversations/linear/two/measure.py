@@ -16,7 +16,7 @@ from colonnade.arrays import Floats
 from colonnade.conversations.linear.two.line import Line
 from colonnade.conversations.linear.two.noise import OwnNoise
 from colonnade.conversations.linear.two.own_columns import ROWS
-from colonnade.conversations.linear.two.products import Asked, GradientAsker
+from colonnade.conversations.linear.two.products import Asked, GradientAsker, parts_of
 from colonnade.conversations.linear.two.theta import LOUD, Factors, code_of, size_of
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, residues
 from colonnade.secure.lattice.columns import Columns, opened
@@ -24,7 +24,7 @@ from colonnade.secure.lattice.parameters import CoefficientParameters
 
 MOST_BITS = 12  # of a function
 GRID = 16.0  # steps to a unit, of a part of a test row's score
-_CODES = (-100, 400)
+_CODES = (-100, 120)
 
 
 def _long(factors: Factors) -> list[Floats]:
@@ -69,7 +69,7 @@ async def learn_loss(line: Line, ring: CoefficientParameters, factors: Factors, 
         )
         answer, part = table.gradient(public, asked)
         await line.seal(answer)
-        back = await line.opened(lambda data: np.frombuffer(data, dtype="<u8", count=1).astype(np.uint64))
+        back = await line.opened(lambda data: parts_of(data, 1))
         total += float(opened(ring, part, back)[0]) * 2.0**-bits
     return total
 

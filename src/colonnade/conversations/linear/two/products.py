@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from colonnade.arrays import Floats, Rows, Words
 from colonnade.conversations.linear.two.line import Line
 from colonnade.conversations.linear.two.own_columns import ROWS, OwnColumns
-from colonnade.errors import FixedPointOverflow
+from colonnade.errors import FixedPointOverflow, MalformedMessage
 from colonnade.secure.lattice import slots as rows_of_slots
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, SecretKey, residues
 from colonnade.secure.lattice.columns import (
@@ -150,16 +150,17 @@ class GradientOwner:
     async def open(self, bits: int) -> Floats:
         """Return the mean gradient, theta having this many bits of fraction."""
         width, mask = len(self.columns.kept), np.uint64(2**self.ring.cut - 1)
-
-        def read(data: bytes) -> Words:
-            words = np.frombuffer(data, dtype="<u8").astype(np.uint64)
-            if words.shape != (width,):
-                raise FixedPointOverflow(f"{len(words)} parts of inner products where {width} were due")
-            return words & mask
-
-        sums = opened(self.ring, self._own & mask, await self.line.opened(read))
+        back = await self.line.opened(lambda data: parts_of(data, width))
+        sums = opened(self.ring, self._own & mask, back & mask)
         found: Floats = sums / self.columns.scale / self.columns.rows * 2.0**-bits
         return found
+
+
+def parts_of(data: bytes, count: int) -> Words:
+    """Return parts of inner products, as an asker gives them back; refuse anything else."""
+    if len(data) != 8 * count:
+        raise MalformedMessage(f"{len(data)} bytes of inner products where {8 * count} were due")
+    return np.frombuffer(data, dtype="<u8").astype(np.uint64)
 
 
 def modulo(numbers: NDArray[np.int64], plain: int) -> Words:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from colonnade.arrays import Floats, Matrix
 
 LIMIT = 0.1
+ALONE = 0.5  # from which a row is most of its own fit
 SMALLEST = 1e-10  # of the largest eigenvalue: columns that others add up to have no direction of their own
 STRETCH = 2**14  # rows at a time
 
@@ -38,32 +39,35 @@ def steady(X: Matrix, limit: float = LIMIT) -> NDArray[np.intp]:
     """Return the places of columns that stay, so that every row's leverage is within the limit.
 
     Of the row that is furthest beyond it the column goes without which its leverage falls most; and again,
-    until none is beyond.
+    until none is beyond. Rows that are most of their own fit say so for all of their columns at once.
     """
-    left = np.flatnonzero(np.diag(gram(X)) > 0)
+    table = gram(X)
+    left = np.flatnonzero(np.diag(table) > 0)
     while len(left):
-        table = gram(X, left)
-        scale = np.sqrt(np.diag(table))  # columns of any unit weigh alike
-        values, vectors = np.linalg.eigh(table / np.outer(scale, scale))
+        part = table[np.ix_(left, left)]
+        scale = np.sqrt(np.diag(part))  # columns of any unit weigh alike
+        values, vectors = np.linalg.eigh(part / np.outer(scale, scale))
         sound = values > SMALLEST * values[-1]
         roots = vectors[:, sound] / np.sqrt(values[sound])
-        beyond = _beyond(X, left, roots / scale[:, None], limit)
-        if beyond is None:
+        rows = _beyond(X, left, roots / scale[:, None], limit)
+        if not len(rows):
             break
         inverse = roots @ roots.T
-        row = beyond[left] / scale
-        gone = (inverse @ row) ** 2 / np.maximum(np.diag(inverse), SMALLEST)
-        left = np.delete(left, int(gone.argmax()))
+        gone = (rows / scale @ inverse) ** 2 / np.maximum(np.diag(inverse), SMALLEST)
+        left = np.delete(left, np.unique(gone.argmax(axis=1)))
     return left
 
 
-def _beyond(X: Matrix, left: NDArray[np.intp], roots: Floats, limit: float) -> Floats | None:
-    """Return the row whose leverage is furthest beyond the limit; None if none is."""
-    most, found = limit, None
+def _beyond(X: Matrix, left: NDArray[np.intp], roots: Floats, limit: float) -> Floats:
+    """Return the rows that are most of their own fit or, if there are none, the one furthest beyond the
+    limit."""
+    most, furthest, found = limit, np.zeros((0, len(left))), []
     for start in range(0, int(X.shape[0]), STRETCH):
-        part = dense(X, slice(start, start + STRETCH))
-        leverage = ((part[:, left] @ roots) ** 2).sum(axis=1)
+        part = dense(X, slice(start, start + STRETCH), left)
+        leverage = ((part @ roots) ** 2).sum(axis=1)
+        found.append(part[leverage > max(limit, ALONE)])
         at = int(leverage.argmax())
         if leverage[at] > most:
-            most, found = float(leverage[at]), part[at]
-    return found
+            most, furthest = float(leverage[at]), part[at : at + 1]
+    alone: Floats = np.concatenate(found)
+    return alone if len(alone) else furthest
