@@ -18,7 +18,8 @@ from colonnade.conversations.linear.two import own_columns, rare
 from colonnade.conversations.linear.two.noise import OwnNoise
 from colonnade.data.table import Table
 from colonnade.findings import Finding
-from colonnade.run.federate import DataFacts, Tables, plan_for
+from colonnade.run.federate import Tables, plan_for
+from colonnade.run.gather_result import DataFacts
 from colonnade.run.world import Launch
 from colonnade.secure.lattice.ciphertexts import SecretKey
 
