@@ -129,9 +129,9 @@ def pictures(monkeypatch: pytest.MonkeyPatch) -> Callable[[Launch], Pictures]:
     taken: Pictures = {}
     keep, reached = Gates.keep, Gates.reached
 
-    def keeps(gates: Gates, thing: object, *names: str, name: str = "") -> None:
+    def keeps(gates: Gates, thing: object, *names: str, **more: Any) -> None:
         roots[id(gates)].append(thing)
-        keep(gates, thing, *names, name=name)
+        keep(gates, thing, *names, **more)
 
     async def reaches(gates: Gates, position: int, *, ending: bool = False) -> None:
         kept = {(id(holder), name) for holder, name in gates._kept.values()}

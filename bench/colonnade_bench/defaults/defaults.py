@@ -84,7 +84,7 @@ def run(quick: bool, out: Path, say: Say, only: tuple[str, ...] = ()) -> list[Pa
     bench = Bench("defaults", "Files, label and id: nothing else is set", quick)
     rows: list[Row] = []
     texts: dict[str, str] = {}
-    for name, make in _problems(only).items():
+    for name, make in problems_of(only).items():
         try:
             problems = list(islice(make(), 1 if quick else None))
         except FileNotFoundError as absent:
@@ -98,7 +98,7 @@ def run(quick: bool, out: Path, say: Say, only: tuple[str, ...] = ()) -> list[Pa
     return bench.write(out)
 
 
-def _problems(only: tuple[str, ...]) -> dict[str, Callable[[], Iterator[Problem]]]:
+def problems_of(only: tuple[str, ...]) -> dict[str, Callable[[], Iterator[Problem]]]:
     """What makes each data set's problems, those of a folder's files from the first folder that is there."""
     root = next((folder for folder in data_folders() if folder.is_dir()), Path())
     known: dict[str, Callable[[], Iterator[Problem]]] = {

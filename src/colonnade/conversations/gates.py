@@ -26,6 +26,7 @@ import logging
 import math
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -48,6 +49,7 @@ DEAREST = 0.02  # of the time between two checkpoints: what one may take
 GROWTH = 8  # how many times further off the next gate may be than the last was
 _OWN = "noise"  # the name of what `secret` notes
 _FLOATS = "secret"  # the same in version 0.2.0, whose noise was made of it in another way
+NOTHING: Mapping[str, Any] = {}
 _SETTLED_S = 0.01  # of virtual time, and some latencies: until all that was sent has arrived
 
 
@@ -106,11 +108,12 @@ class Gates:
         self.net.clock.set(stored["clock"])
         self._pace.begin(gate, self.net.clock.now())
 
-    def keep(self, thing: object, *names: str, name: str = "") -> None:
+    def keep(self, thing: object, *names: str, name: str = "", older: Mapping[str, Any] = NOTHING) -> None:
         """Let what rounds change of an object be part of every picture; a run that goes on has it back.
 
         Its class declares what that is (`state`); with `names` only these of it, where the others are not
         made yet. In a picture an object has the name of its class, where there are not several of it.
+        `older` are the values of what pictures of 0.2 lack, in a run that goes on from one.
         """
         if self.records is None:
             return
@@ -118,9 +121,9 @@ class Gates:
             known = f"{name or type(thing).__name__}.{path}"
             self._kept[known] = holder, last
             if self.position:
-                if known not in self._put_back:
+                if known not in self._put_back and path not in older:
                     raise CheckpointError(f"the checkpoint at gate {self.position} has no {known}")
-                _put(holder, last, self._put_back[known])
+                _put(holder, last, self._put_back.get(known, older.get(path)))
 
     def note(self, name: str, content: bytes) -> None:
         """Have something on disk before what follows from it; whenever the run goes on it is `noted`.

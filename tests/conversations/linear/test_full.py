@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles.tables import pooled, random_tables, run, weights
 
+from colonnade.conversations.linear.algorithm import full
+from colonnade.conversations.linear.algorithm.full_evaluator import LineSearcher
 from colonnade.data.table import INTERCEPT
 from colonnade.errors import JobError
 from colonnade.run.federate import Finished, Tables
@@ -129,6 +131,48 @@ def test_the_loss_of_a_target_far_from_zero_is_known_as_well_as_any(far: float) 
     assert abs(done.metrics["suboptimality"]) < 1e-6 * done.metrics["objective"]
     losses = [moment.loss for moment in done.history[:-1]]
     assert losses == sorted(losses, reverse=True)
+
+
+def correlated(seed: int = 0) -> Tables:
+    """Three parties whose columns go together and differ in size, rows enough to see it."""
+    tables = random_tables(rows=400, columns=24, seed=seed)
+    rng = np.random.default_rng(seed)
+    train = {
+        party: replace(
+            table, X=table.X @ (np.ones((table.width,) * 2) + 0.3 * rng.random((table.width,) * 2))
+        )
+        for party, table in tables.train.items()
+    }
+    return replace(tables, train=train, test=None)
+
+
+def steps_to(done: Finished, gap: float) -> int:
+    """How many steps it took to a loss so near the pooled optimum, as a part of it."""
+    optimum = done.result.metrics["objective"] - done.result.metrics["suboptimality"]
+    return next(moment.epoch for moment in done.result.history if moment.loss <= (1 + gap) * optimum)
+
+
+def without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let one party be of version 0.2, which says nothing in the first sum."""
+    begin = LineSearcher.begin
+    monkeypatch.setattr(LineSearcher, "begin", lambda searcher, knowing: begin(searcher, knowing - 1))
+
+
+def test_first_matrices_of_the_parties_own_save_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = fit(correlated(), l2=1e-4)
+    without_one(monkeypatch)
+    plain = fit(correlated(), l2=1e-4)
+    assert steps_to(own, 1e-3) < steps_to(plain, 1e-3)
+    assert own.result.metrics["objective"] < 1.0001 * plain.result.metrics["objective"]
+
+
+def test_nobody_has_a_first_matrix_where_one_party_is_of_version_0_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_one(monkeypatch)
+    seen = []
+    monkeypatch.setattr(full, "first_matrix", lambda *given: seen.append(given))
+    done = fit(random_tables())
+    assert done.result.converged
+    assert not seen
 
 
 def test_a_run_is_repeatable_to_the_bit() -> None:

@@ -6,6 +6,10 @@ the evaluator knows the scores z of all rows, so it knows z + t u for every t, a
 without asking anybody (`optim.line_search`). It answers with t and theta = dL/dz there; every party moves and
 has its next gradient.
 
+Every party begins with an H of its own block (`optim.second_moments`), which it tells nobody: it counts its
+directions and gradients in coordinates in which that is 1. Parties say in the first sum that they do; where
+one is of version 0.2, nobody does.
+
 No step size is assumed: the loss falls with every step, with any columns, and the run ends when
 it stops falling. A step costs as many bytes as one epoch of `backward`, in two messages each way, where an
 epoch has hundreds.
@@ -44,10 +48,13 @@ from colonnade.messages import Topic
 from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats
 from colonnade.optim.lbfgs import LimitedMemory
+from colonnade.optim.second_moments import OwnMetric, first_matrix
 from colonnade.secure.ring import finely, limit
 from colonnade.state import Declared
 
 RIGHT_ANGLE = 1e-10  # a pair whose cosine is smaller says nothing
+LONGER = 3  # times as many pairs as 0.2 keeps, where no party is of that version
+UNBOUNDED = 1.0  # what stands for the curvature of a loss that has no bound, where scores are zero
 SHORTER = 1e-4  # what does not fit the range of the sums is tried again so much shorter, or longer
 
 
@@ -62,25 +69,27 @@ async def converse(context: Context[FullSettings]) -> Outcome:
 class FullConversation:
     """One party's side: it scores directions and moves along them."""
 
-    STATE = Declared(kept=("state", "unit", "theta"))
+    STATE = Declared(kept=("state", "unit", "theta", "own"), remade=("first",))
 
     context: Context[FullSettings]
     evaluation: Evaluation = field(init=False)
     state: FullState = field(init=False)
     unit: float = 1.0  # of scores and weights
     theta: Floats = field(default_factory=lambda: np.zeros(0))  # at the present weights
+    own: bool = False  # whether every party has a first matrix of its own, and they remember longer
+    first: OwnMetric = field(init=False)
 
     def __post_init__(self) -> None:
         plan, X = self.context.plan, self.context.train.X
         self.penalty = self.context.penalty
         w = np.zeros((int(X.shape[1]), *plan.objective.shape))
-        memory = LimitedMemory(plan.settings.memory, 0.0)
-        self.state = FullState(w, np.zeros_like(w), np.zeros_like(w), memory)
+        self.state = FullState(w, np.zeros_like(w), np.zeros_like(w), self._no_pairs())
         self.evaluation = self.context.evaluation()
         self.rows = self.context.engine.rows(X)
         scribe = self.evaluation.scribe
         self.searcher = LineSearcher(self.context, self.state, scribe) if scribe is not None else None
-        self.context.gates.keep(self)
+        self.context.gates.keep(self, older={"own": False})
+        self.first = self._first_matrix()
         if self.searcher is not None:
             self.context.gates.keep(self.searcher, name="FullConversation.judge")
 
@@ -89,13 +98,15 @@ class FullConversation:
         state, gates = self.state, self.context.gates
         gates.begin(1)
         if not gates.position:
-            news, self.theta = await self._ask(np.zeros(1), lambda _: self._searcher.begin())
-            self.unit = news[0]
+            news, self.theta = await self._ask(np.ones(1), lambda said: self._searcher.begin(float(said[0])))
+            self.unit, self.own = news[0], news[1] == 1.0
+            self.first = self._first_matrix()
+            state.memory = self._no_pairs()
         while len(self.theta):
             await self._turn(self.theta)
             news, self.theta = await self._ask(self._piece(), lambda total: self._searcher.go(total))
             state.step, state.converged = news[0], {0.0: False, 1.0: True}.get(news[1])
-            state.w += state.step * state.direction
+            state.w += state.step * self.first.of(state.direction)
             state.steps += 1
             if len(self.theta) and gates.due(state.steps):
                 await gates.reached(state.steps)
@@ -106,7 +117,8 @@ class FullConversation:
         """Find the direction to go from the gradient that theta gives, and the pair of the step before."""
         state, n = self.state, self.context.train.rows
         await self._charge()
-        gradient = self.rows.gradient(0, n, theta.reshape(n, *state.w.shape[1:])) / n + self._penalty(state.w)
+        by_weights = self.rows.gradient(0, n, theta.reshape(n, *state.w.shape[1:])) / n
+        gradient = self.first.of(by_weights + self._penalty(state.w))
         # a pair of any length gives the same H: that of a step of length 1 stays in the range of the sums
         s, y = state.direction, (gradient - state.gradient) / (state.step or 1.0)
         state.gradient = gradient
@@ -117,7 +129,7 @@ class FullConversation:
         with_v = with_v[len(with_v) - len(state.memory.vectors) :]  # the oldest pair may have gone
         along, squared_length = state.memory.inverse.measures(with_v, totals[-1, 2])
         if not (along > 0 and squared_length > 0):  # rounded away: H is of no use any more
-            state.memory = LimitedMemory(state.memory.memory, 0.0)
+            state.memory = self._no_pairs()
             with_v, squared_length = with_v[:0], totals[-1, 2]
         length = math.sqrt(squared_length) or 1.0
         state.direction = -state.memory.direction(v, with_v) / length
@@ -162,11 +174,25 @@ class FullConversation:
     def _piece(self) -> Floats:
         """Return what this party tells of its direction: its scores, and how the penalty changes along it."""
         state, n = self.state, self.context.train.rows
-        along = self.rows.scores(0, n, state.direction)
-        w, d = state.w, state.direction
+        w, d = state.w, self.first.of(state.direction)
+        along = self.rows.scores(0, n, d)
         penalties = np.array([np.vdot(a, self._penalty(b)) for a, b in ((w, w), (w, d), (d, d))])
         sent = self.evaluation.sent_bytes() / MEGA
         return np.concatenate([along.ravel(), finely(penalties), [sent]])
+
+    def _no_pairs(self) -> LimitedMemory:
+        """Return an H of which only the first matrix is known."""
+        return LimitedMemory(self.context.plan.settings.memory * (LONGER if self.own else 1), 0.0)
+
+    def _first_matrix(self) -> OwnMetric:
+        """Return what this party knows of its own block's curvature; 1, where not all begin so."""
+        X = self.context.train.X
+        ones = np.ones(int(X.shape[1]))
+        if not self.own:
+            return OwnMetric(ones)
+        steepest = self.context.loss.smoothness
+        curvature = steepest if math.isfinite(steepest) else UNBOUNDED
+        return first_matrix(X, curvature, self._penalty(ones))
 
     def _penalty(self, v: Floats) -> Floats:
         """Return the penalty's Hessian times v; it is a quadratic."""

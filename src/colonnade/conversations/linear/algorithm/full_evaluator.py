@@ -62,9 +62,14 @@ class LineSearcher:
         self.still = 0  # steps in a row that lowered the loss by nothing but rounding
         scribe.ending.settling.patience = PATIENCE
 
-    def begin(self) -> Floats:
-        """Return the unit, and the first theta, at weights of zero."""
-        return np.concatenate([[self.unit, 0.0], self._theta(self.z).ravel()])
+    def begin(self, knowing: float) -> Floats:
+        """Return the unit, whether all begin with matrices of their own, and the first theta, at weights of
+        zero.
+
+        `knowing` parties know how to. One of version 0.2 does not: it gives 0, and ignores the answer.
+        """
+        own = float(knowing == len(self.context.plan.parties))
+        return np.concatenate([[self.unit, own], self._theta(self.z).ravel()])
 
     def go(self, total: Floats) -> Floats:
         """Return how far to go along a direction of which all parties told the scores; and theta there, to go
