@@ -131,11 +131,6 @@ class OwnPace(Pacing):
         own, index = divmod(number, self._dominators)
         return own >= self.state.counts.stop[index]
 
-    def expects(self, number: int) -> bool:
-        """Return whether the round is begun here and not finished."""
-        own, index = divmod(number, self._dominators)
-        return self.state.counts.expects(own, index)
-
     async def opens(self, number: int, extra: int = 0) -> bool:
         """Wait until the round may begin, and begin it; False if it is not to be computed any more."""
         while not self.open_to(number, extra):

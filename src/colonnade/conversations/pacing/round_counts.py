@@ -37,10 +37,6 @@ class RoundCounts:
             own += 1
         self.base[index] = own
 
-    def expects(self, own: int, index: int) -> bool:
-        """Return whether a dominator's round is begun and not finished."""
-        return self.base[index] <= own < self.begun[index] and own not in self.beyond[index]
-
     def over(self, own: int, index: int) -> bool:
         """Return whether a dominator's round is finished."""
         return own < self.base[index] or own in self.beyond[index]
