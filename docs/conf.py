@@ -19,9 +19,10 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_click",
     "sphinx_copybutton",
+    "sphinx-mathjax-offline",  # its files lie in the site, which is read without a network
 ]
 exclude_patterns = ["_build", "jupyter_execute"]  # what a build leaves behind
-myst_enable_extensions = ["attrs_inline", "dollarmath"]
+myst_enable_extensions = ["attrs_inline", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # notebooks keep their outputs; a test runs them anew
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import doctest
 import importlib
+import importlib.util
 import re
 import shlex
 import sys
@@ -339,3 +340,16 @@ def test_every_dependency_has_its_reason() -> None:
     for name in {re.split(r"[<>=\[]", each)[0] for each in needed}:
         word = name.removeprefix("pytest-")  # plug-ins stand behind it in brackets
         assert re.search(rf"\b{re.escape(word)}\b", text), name
+
+
+def test_sequence_diagrams_are_what_their_script_draws() -> None:
+    images = ROOT / "docs" / "images"
+    spec = importlib.util.spec_from_file_location("conversations", images / "conversations.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    sys.modules["conversations"] = script
+    spec.loader.exec_module(script)
+    drawn = {name: diagram.svg() for name, diagram in script.DIAGRAMS.items()}
+    stored = {file.stem: file.read_text() for file in (images / "conversations").glob("*.svg")}
+    assert drawn == stored

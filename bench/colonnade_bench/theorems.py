@@ -77,7 +77,8 @@ def run(quick: bool, out: Path, say: Say, *, only: Sequence[str] = ()) -> list[P
     note = (
         f"First {ROWS:,} rows of a9a over {PARTIES} parties, nonconvex penalty, logistic loss, batches of "
         f"{BATCH}, at the last weights; FDSKL: {KERNEL_ROWS} made-up rows, squared loss. Means over seeds, "
-        "with an interval of 95%. A theorem is an upper bound: it shows where the slope is no higher than its own."
+        "with an interval of 95%. A theorem is an upper bound: it shows where the slope is no higher than "
+        "its own."
     )
     columns = ["theorem", "says", "its slope", "measured", "interval", "epochs", "seeds", "shows"]
     bench.grids.append(Grid("Slopes", columns, rows, note))
