@@ -35,7 +35,8 @@ class Series:
     coefficients: Floats
 
     def at(self, x: Floats) -> Floats:
-        """Return the functions at these places: [1 + terms, places]."""
+        """Return the functions at these places: [1 + terms, places]; beyond the reach, those at its end."""
+        x = np.clip(x, -self.reach, self.reach)
         out = np.empty((len(self.coefficients), len(x)))
         degree = self.coefficients.shape[1]
         basis = np.empty((degree, STRETCH))

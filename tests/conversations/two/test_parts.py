@@ -54,11 +54,12 @@ def test_both_parties_functions_make_theta_and_the_loss(loss: str, seed: int, we
     np.testing.assert_allclose(found, exact.value(u + v, known), atol=0.007, rtol=1e-9)
 
 
-def test_reaches_that_no_products_are_known_for_are_refused() -> None:
-    with pytest.raises(FixedPointOverflow, match="parts of scores reach 181"):
-        _ = Reaches(15, 0, weighted=False).separated
-    with pytest.raises(FixedPointOverflow, match="takes more than"):
-        _ = Reaches(13, 13, weighted=False).separated
+def test_parts_of_scores_that_reach_too_far_count_as_the_furthest() -> None:
+    far = Reaches(15, 13, weighted=False).separated
+    assert far is Reaches(9, 9, weighted=False).separated
+    np.testing.assert_array_equal(
+        far.u.at(np.array([-180.0, 22.7])), far.u.at(far.u.reach * np.array([-1, 1]))
+    )
     assert size_of(code_of(3.1)) >= 3.1 > size_of(code_of(3.1) - 1)
 
 

@@ -45,7 +45,7 @@ from colonnade.conversations.linear.two.products import (
     modulo,
 )
 from colonnade.conversations.linear.two.rare import gram
-from colonnade.conversations.linear.two.theta import FORMS, LOUD, Reaches, Whole, code_of, size_of
+from colonnade.conversations.linear.two.theta import FORMS, LOUD, Form, Reaches, Whole, code_of, size_of
 from colonnade.errors import FixedPointOverflow, JobError, ProtocolError
 from colonnade.job.plan import Encrypted
 from colonnade.losses import labels_of, weights_of
@@ -59,6 +59,18 @@ from colonnade.state import Declared
 LEAST_BITS = 4  # of theta: below that rounding is louder than what is said
 _CODES = {"low": -60, "high": 60}  # of sizes, and bits
 _WORK = 60.0  # numbers of a column that a product of a row takes the time of, and four a number of a gradient
+
+
+GROWTH = 2  # codes by which reaches may grow in a pass, where they are far
+SHORTEST = 1e-3  # of a step
+
+
+def _size(form: Form, v: Floats) -> int:
+    """Return the code of the owner's function; the largest where it cannot be computed."""
+    try:
+        return min(code_of(form.size(v)), _CODES["high"])
+    except FixedPointOverflow:
+        return _CODES["high"]
 
 
 async def converse(context: Context[FullSettings], encrypted: Encrypted) -> Outcome:
@@ -171,6 +183,11 @@ class EncryptedConversation:
         await asker.give_back(self.noise_of(self.asked.codes, bits, "the other's gradient"))
         return await owner.open(bits)
 
+    async def shorter(self) -> Floats:
+        """Go back most of the last step, and begin the pass again."""
+        self.lbfgs.shorten()
+        return await self.one_pass()
+
     def noise_of(self, codes: Rows, bits: int, purpose: str) -> Rows:
         """Return this pass's noise for a gradient of columns that are so large."""
         steps = self.lbfgs.state.steps
@@ -247,16 +264,28 @@ class LabelSide(EncryptedConversation):
             await asker.give_back(self.noise_of(self.asked.codes, bits, "the other's gradient"))
             return self.columns.gradient(theta) + self._own_noise(bits)
         owners, size = (await self.line.told(2, **_CODES)).tolist()
+        own = code_of(float(np.abs(u).max(initial=0.0)))
+        if self.too_far(own, owners):
+            await self.line.tell(own, 0, 0, 1)
+            return await self.shorter()
         bound, larger = self.form.bound(u, self.y, weight, size_of(size))
         bits = self._bits(bound / self.unit)
         right = round((bits + np.log2(larger / self.unit)) / 2)
-        reaches = Reaches(code_of(float(np.abs(u).max(initial=0.0))), owners, weight is not None)
-        await self.line.tell(reaches.holder, bits, right)
+        reaches = Reaches(own, owners, weight is not None)
+        await self.line.tell(own, bits, right, 0)
         factors = self.form.holder(u, self.y, weight, reaches).over(self.unit)
         whole = factors.whole(bits, bits - right, self.rounding())
         await self._charge(_WORK * len(whole.products))
         answered = await ask_rows(self.line, self.slots, whole.products)
         return await self.gradients(self.part_of(answered, whole), bits) + self._own_noise(bits)
+
+    def too_far(self, own: int, owners: int) -> bool:
+        """Return whether scores reach much further than they did: as a step does that is too long."""
+        state, furthest = self.lbfgs.state, max(own, owners)
+        far = furthest > max(self.form.far, state.reach + GROWTH)
+        if not far:
+            state.reach = furthest
+        return far and state.length > SHORTEST
 
     def _own_noise(self, bits: int) -> Floats | float:
         """Return noise for the own block as well, if all that is told must follow from noisy gradients."""
@@ -331,8 +360,11 @@ class OwnerSide(EncryptedConversation):
             await owner.answer(np.zeros(len(v), dtype=np.uint64))
             return await owner.open(bits)
         reach = code_of(float(np.abs(v).max(initial=0.0)))
-        await self.line.tell(reach, code_of(self.form.size(v)))
-        other, bits, right = (await self.line.told(3, **_CODES)).tolist()
+        await self.line.tell(reach, _size(self.form, v))
+        other, bits, right, shorten = (await self.line.told(4, **_CODES)).tolist()
+        if shorten:
+            return await self.shorter()
+        self.lbfgs.state.reach = max(reach, other)
         factors = self.form.owner(v, Reaches(other, reach, self.encrypted.weighted)).over(
             self.unit, only_own=True
         )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from colonnade.arrays import Floats
+from colonnade.conversations.linear.two.theta import LEAST_REACH
 from colonnade.optim.lbfgs import LimitedMemory
 from colonnade.regularizers import Penalty
 from colonnade.state import Declared
@@ -26,6 +27,7 @@ DAMPING = 3.0  # times the noise of a column's gradient
 CLEAR = 3.0  # times its noise: what a slope must be
 RIGHT_ANGLE = 1e-3  # a pair whose cosine is smaller says nothing
 QUIET = 4.0  # times the expected square of noise: a gradient of less is mostly noise
+SHORTER = 0.25  # times its length: a step after which scores reach too far
 LAST = 4  # weights whose mean is taken, at the most
 _TINY = 1e-9
 
@@ -73,6 +75,8 @@ class NoisyState:
     memory: LimitedMemory = field(default_factory=lambda: LimitedMemory(MEMORY, 0.0))
     last: list[Floats] = field(default_factory=list)  # weights of the last steps
     quiet: int = 0  # gradients that were mostly noise
+    length: float = 1.0  # of the last step, where it was shortened
+    reach: int = LEAST_REACH  # how far scores reached in the last pass, as a code: the further of both
     steps: int = 0
 
 
@@ -92,7 +96,7 @@ class NoisyLbfgs:
         """
         state = self.state
         v = self.first.gradient(gradient + self.penalty.bend(state.w, state.w))
-        s, y = state.direction, v - state.gradient
+        s, y = state.direction, (v - state.gradient) / state.length
         self._new = s, y, v
         noise = [s @ self.first.noise @ s, np.trace(self.first.noise), 0.0]
         return few_bits(np.vstack([state.memory.dots(s, y, v), noise]))
@@ -103,7 +107,7 @@ class NoisyLbfgs:
         (of_s, of_noise, _), totals = totals[-1], totals[:-1]
         with_v = totals[:-1, 2]
         ss, sy, yy = totals[-3, 0], totals[-3, 1], totals[-2, 1]
-        clear = sy > max(CLEAR * np.sqrt(2 * of_s), RIGHT_ANGLE * np.sqrt(ss * yy))
+        clear = sy > max(CLEAR * np.sqrt(2 * of_s) / state.length, RIGHT_ANGLE * np.sqrt(ss * yy))
         if ss > 0 and yy > 0 and clear:
             state.memory.append(s, y, totals[:-1, :2], gamma=float(yy / sy))
         else:
@@ -116,8 +120,16 @@ class NoisyLbfgs:
         state.gradient = v
         state.quiet += int(totals[-1, 2] < QUIET * of_noise)
         state.w = state.w + self.first.step(state.direction)
+        state.length = 1.0
         state.steps += 1
         state.last = [*state.last, state.w][-max(1, min(LAST, state.quiet)) :]
+
+    def shorten(self) -> None:
+        """Go back most of the last step, after which scores reached too far; both parties do."""
+        state = self.state
+        state.w = state.w - (1 - SHORTER) * state.length * self.first.step(state.direction)
+        state.length *= SHORTER
+        state.last[-1] = state.w
 
     @property
     def weights(self) -> Floats:

@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats
-from colonnade.errors import FixedPointOverflow, SumError
+from colonnade.errors import FixedPointOverflow
 from colonnade.secure.separated import Separated, half_logistic, log_two_cosh, separated
 
 ERROR = 0.02  # of theta of the logistic loss, at the most
 LOSS_ERROR = 2e-3  # of the loss of a row, at the most
 MOST_TERMS = 46  # products a row
 LEAST_REACH = -6  # as a code: scores that all lie near zero
-FURTHEST_REACH = 14  # as a code: 128, where even one party's part is far beyond what any row needs
+FURTHEST_REACH = 9  # as a code: 22.6; a part of a logistic score beyond counts as that
 LOUD = 1.25  # times the bound on theta: room for error and random rounding
 
 
@@ -63,16 +63,8 @@ class Reaches:
         return self._made(LOSS_ERROR, log_two_cosh, even=True)
 
     def _made(self, error: float, h: Callable[[Floats], Floats], *, even: bool) -> Separated:
-        for code in (self.holder, self.owner):
-            if code > FURTHEST_REACH:
-                raise FixedPointOverflow(
-                    f"parts of scores reach {size_of(code):.3g}, and theta is shared up to "
-                    f"{size_of(FURTHEST_REACH):g}; raise train.l2, or leave out columns that separate labels"
-                )
-        try:
-            return separated(size_of(self.holder), size_of(self.owner), error, MOST_TERMS, h, even)
-        except SumError as far:
-            raise FixedPointOverflow(str(far)) from far
+        ends = (size_of(min(code, FURTHEST_REACH)) for code in (self.holder, self.owner))
+        return separated(*ends, error, MOST_TERMS, h, even)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +106,9 @@ class Form(Protocol):
 
     scaled: bool
     """Whether theta has the unit of labels, in which it must be counted."""
+
+    far: int
+    """A reach, as a code, from which on one step may not lead much further than the one before."""
 
     def holder(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> Factors: ...
 
@@ -159,6 +154,7 @@ class LogisticForm:
     """1 / (1 + e^-z) - y."""
 
     scaled = False
+    far = 8
 
     def curvature(self, unit: float) -> float:
         return 0.25
@@ -202,6 +198,7 @@ class SquaredForm:
     """z - y."""
 
     scaled = True
+    far = 60
 
     def curvature(self, unit: float) -> float:
         return 1 / unit
@@ -239,6 +236,7 @@ class PoissonForm:
     """e^u e^v - y."""
 
     scaled = True
+    far = 5
 
     def curvature(self, unit: float) -> float:
         return 1.0
@@ -273,6 +271,7 @@ class GammaForm:
     """1 - y e^-u e^-v."""
 
     scaled = False
+    far = 5
 
     def curvature(self, unit: float) -> float:
         return 1.0

@@ -1,0 +1,149 @@
+"""Two companies and nobody else: `lbfgs` under encryption beside clear, what it costs, and what audits find.
+
+    python -m colonnade_bench.micro.two [--sets a9a uci-credit givemesomecredit breast-cancer] [--repeat 3]
+    python -m colonnade_bench.micro.two --wan 0 40
+    python -m colonnade_bench.micro.two --grow 30000x20 200000x40
+    python -m colonnade_bench.micro.two --audit a9a breast-cancer
+
+A set may also be FILE:LABEL, a CSV file, whose columns are prepared as a user's are (outliers capped).
+Columns are dealt to two parties, of which the first holds the label; everything else is as a job has it that
+says nothing. CPU seconds are those of both parties in one process, with their columns' set-up, reading and
+the comparison with pooled columns apart; `set-up` is a run of one pass without theta. --wan prints the time
+of a simulated network with this latency, one way, in ms. Blind runs differ in their noise: of `--repeat` runs
+the mean is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from colonnade.attacks.audit import audit
+from colonnade.data.table import INTERCEPT, Table
+from colonnade.job import Job, job_from
+from colonnade.run.federate import Finished, Tables, federate, run_tables
+
+SETS = ("a9a", "uci-credit", "givemesomecredit", "breast-cancer")
+MODES = ("clear", "blind")
+
+
+def job_of(data: str, labels: str, **sections: Any) -> Job:
+    """A job of two parties that says nothing but whether labels are blind; data is a set, or FILE:LABEL."""
+    path, _, label = data.partition(":")
+    named = {"label": label} if label else {}
+    return job_from(
+        {
+            "algorithm": "lbfgs",
+            "world": "local",
+            "data": {"train": path, "parties": 2, **named},
+            "secure": {"labels": labels},
+            **sections,
+        }
+    )
+
+
+def cpu_of(done: Finished) -> float:
+    """CPU seconds of both parties."""
+    return sum(share.cpu_seconds or 0.0 for share in done.shares.values())
+
+
+def sets(names: list[str], repeat: int) -> None:
+    """Accuracy, AUC and loss beside clear, and what a run takes."""
+    heads = ("set", "mode", "accuracy", "AUC", "loss above optimum", "CPU s", "set-up", "MB", "s")
+    print("".join(f"{head:>20}" if k in (0, 4) else f"{head:>10}" for k, head in enumerate(heads)))
+    for name in names:
+        for mode in MODES:
+            runs = [federate(job_of(name, mode)) for _ in range(repeat if mode == "blind" else 1)]
+            once = federate(job_of(name, mode, compare=False, train={"epochs": 1}))
+            told = [run.result for run in runs]
+            mean = {key: np.mean([each.metrics[key] for each in told]) for key in told[0].metrics}
+            above = mean["suboptimality"] / (mean["objective"] - mean["suboptimality"])
+            cpu, setting_up = min(cpu_of(run) for run in runs), cpu_of(once)
+            sent = np.mean([each.cost.bytes_sent for each in told]) / 1e6
+            print(
+                f"{name:>20}{mode:>10}{mean['test_accuracy']:10.4f}{mean['test_auc']:10.4f}{above:20.3%}"
+                f"{cpu:10.2f}{setting_up:10.2f}{sent:10.1f}"
+                f"{np.mean([each.cost.seconds for each in told]):10.2f}",
+                flush=True,
+            )
+
+
+def wan(latencies: list[float], names: list[str]) -> None:
+    """Seconds of a simulated network, on which computing is charged by a cost model."""
+    for name in names:
+        for latency in latencies:
+            for mode in MODES:
+                network = {"latency_ms": latency, "bandwidth_mbps": 1000.0}
+                job = job_of(name, mode, world="simulated", compare=False, network=network)
+                done = federate(job).result
+                print(f"{name:>20}{mode:>10}{latency:8.0f} ms{done.cost.virtual_seconds or 0.0:10.2f} s")
+
+
+def grow(shapes: list[str]) -> None:
+    """CPU and bytes by rows and columns, of made-up normal columns."""
+    for shape in shapes:
+        rows, columns = map(int, shape.split("x"))
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((rows, columns))
+        y = np.where(
+            X @ rng.standard_normal(columns) / columns**0.5 + rng.standard_normal(rows) > 0, 1.0, -1.0
+        )
+        half = columns // 2
+        own = np.column_stack([X[:, :half], np.ones(rows)])
+        names = tuple(f"a{j}" for j in range(half))
+        train = {
+            "party0": Table("party0", (*names, INTERCEPT), own, y),
+            "party1": Table("party1", tuple(f"b{j}" for j in range(columns - half)), X[:, half:].copy()),
+        }
+        job = job_from(
+            {
+                "algorithm": "lbfgs",
+                "data": {"train": "made-up", "parties": 2},
+                "train": {"loss": "logistic"},
+                "secure": {"labels": "blind"},
+            }
+        )
+        done = run_tables(job, Tables("made-up", train, None, ("party0",)))
+        above = done.result.metrics["suboptimality"] / done.result.metrics["objective"]
+        sent = done.result.cost.bytes_sent / 1e6
+        print(
+            f"{shape:>14}{cpu_of(done):10.2f} CPU s{sent:10.1f} MB{above:10.3%} above the optimum", flush=True
+        )
+
+
+def audits(names: list[str]) -> None:
+    """What every party reads, in clear and blind."""
+    for name in names:
+        for mode in MODES:
+            for each in audit(job_of(name, mode, compare=False)).findings:
+                print(
+                    f"{name:>20}{mode:>8}  {each.by:>8}  {each.attack:<36}{each.success}; guessing {each.guessing}"
+                )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sets", nargs="*", default=list(SETS))
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--wan", nargs="*", type=float)
+    parser.add_argument("--grow", nargs="*")
+    parser.add_argument("--audit", nargs="*")
+    given = parser.parse_args()
+    with threadpool_limits(1):
+        if given.wan is not None:
+            wan(given.wan, given.sets)
+        elif given.grow is not None:
+            grow(given.grow)
+        elif given.audit is not None:
+            audits(given.audit)
+        else:
+            sets(given.sets, given.repeat)
+
+
+if __name__ == "__main__":
+    main()
