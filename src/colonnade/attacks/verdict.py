@@ -89,7 +89,8 @@ def on_bins(attack: Attack, case: Case, guess: BinGuess, tables: Mapping[str, Ta
     right = base = said = cells = 0
     for party, found in guess.bins.items():
         X = tables[party].X
-        codes = Cuts.of(X, rules.max_bin, seed).codes(X).T.astype(np.int64)
+        sets = tables[party].categories if rules.categories == "sets" else ()
+        codes = Cuts.of(X, rules.max_bin, seed, sets).codes(X).T.astype(np.int64)
         for truth, bins in zip(codes.T, found.T, strict=True):
             known, commonest = bins >= 0, np.bincount(truth).argmax()
             right += int((np.where(known, bins, commonest) == truth).sum())

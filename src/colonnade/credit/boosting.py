@@ -8,19 +8,24 @@ columns.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colonnade.credit.trees import TreeModel
 from colonnade.errors import ShareError
 from colonnade.losses import LOSSES
+from colonnade.trees.bins import Counts
 from colonnade.trees.tree import LEAF, Tree
 
 if TYPE_CHECKING:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 
+MOST = 255  # categories of a column of scikit-learn's
+B = TypeVar("B", "HistGradientBoostingClassifier", "HistGradientBoostingRegressor")
 REGRESSIONS = {"squared": "squared_error", "poisson": "poisson", "gamma": "gamma"}
 
 
@@ -44,17 +49,27 @@ def _blank(model: TreeModel, width: int) -> HistGradientBoostingClassifier | His
     """Return a model of the same loss, labels and number of columns, fitted to rows of zeros."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+    categories = _categories(model)
+    if max(categories.values(), default=0) > MOST:
+        raise ShareError(f"scikit-learn has no columns of more than {MOST} categories; write .onnx")
     common = {"max_iter": 1, "early_stopping": False, "categorical_features": None}
+    classes = np.array(model.classes)
+    X = np.zeros((max(4, len(classes)), width))
     if model.loss in REGRESSIONS:
         fitted = HistGradientBoostingRegressor(loss=REGRESSIONS[model.loss], **common)
-        return fitted.fit(np.zeros((4, width)), np.ones(4))
+        return _with_categories(fitted.fit(X, np.ones(len(X))), categories)
     if not LOSSES[model.loss].has_probabilities:
         raise ShareError(f"scikit-learn has no boosted trees with the {model.loss} loss; write .onnx")
-    classes = np.array(model.classes)
-    fitted = HistGradientBoostingClassifier(**common).fit(
-        np.zeros((len(classes), width)), np.arange(len(classes))
-    )
+    fitted = HistGradientBoostingClassifier(**common).fit(X, np.arange(len(X)) % len(classes))
     fitted.classes_ = classes
+    return _with_categories(fitted, categories)
+
+
+def _with_categories(fitted: B, categories: Mapping[int, int]) -> B:
+    """Return the model with these numbers of categories in some columns, which it takes as numbers from 0."""
+    for column, count in categories.items():
+        fitted._bin_mapper.is_categorical_[column] = 1
+        fitted._bin_mapper.bin_thresholds_[column] = np.arange(count, dtype=np.float64)
     return fitted
 
 
@@ -64,14 +79,36 @@ def _predictor(model: TreeModel, tree: Tree) -> TreePredictor:
     from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 
     nodes = np.zeros(len(tree.party), dtype=PREDICTOR_RECORD_DTYPE)
+    sets: list[NDArray[np.uint32]] = []
     nodes["value"], nodes["gain"] = tree.value, tree.gain
     nodes["is_leaf"] = tree.party == LEAF
     for node in np.flatnonzero(tree.party != LEAF).tolist():  # a child comes after its parent
-        column, threshold, gaps_left = model.split(tree, node)
+        split = model.split(tree, node)
         left, right = int(tree.left[node]), int(tree.right[node])
         record = nodes[node]
-        record["feature_idx"], record["num_threshold"] = column, threshold
-        record["missing_go_to_left"], record["left"], record["right"] = gaps_left, left, right
+        record["feature_idx"], record["num_threshold"] = split.column, split.threshold
+        record["missing_go_to_left"], record["left"], record["right"] = split.gaps_left, left, right
         nodes["depth"][[left, right]] = record["depth"] + 1
-    none = np.zeros((0, 8), dtype=np.uint32)
-    return TreePredictor(nodes, none, none)
+        if split.categories is not None:
+            record["is_categorical"], record["bitset_idx"] = True, len(sets)
+            sets.append(_bitset(split.categories))
+    raw = np.array(sets, dtype=np.uint32).reshape(-1, 8)
+    return TreePredictor(nodes, raw, raw)
+
+
+def _bitset(categories: Counts) -> NDArray[np.uint32]:
+    """Return a set of numbers below 256 as scikit-learn has it: bits of eight words."""
+    bits = np.zeros(256, dtype=np.uint8)
+    bits[categories] = 1
+    return np.packbits(bits, bitorder="little").view(np.uint32)
+
+
+def _categories(model: TreeModel) -> dict[int, int]:
+    """Return how many categories the columns have that are split by sets."""
+    found: dict[int, int] = {}
+    first = 0
+    for party, made in model.preparations.items():
+        for place in {int(model.splits[party].column[split]) for split in model.splits[party].sets}:
+            found[first + place] = len(made.categories[made.outputs[place]])
+        first += len(made.outputs)
+    return found

@@ -7,6 +7,7 @@ scikit-learn model is stored by skops, and an ONNX graph is a graph: no file can
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -137,6 +138,8 @@ def _ensemble(model: TreeModel) -> dict[str, Any]:
     helper, double = _onnx()
     splits: dict[str, list[int]] = {name: [] for name in _SPLIT}
     thresholds: list[float] = []
+    modes: list[int] = []
+    members: list[float] = []  # of all sets of categories, each with NaN after it
     targets: list[int] = []
     weights: list[float] = []
     roots: list[int] = []
@@ -146,25 +149,34 @@ def _ensemble(model: TreeModel) -> dict[str, Any]:
         place = np.where(inner, len(thresholds) + np.cumsum(inner) - 1, len(targets) + np.cumsum(~inner) - 1)
         roots.append(len(thresholds))
         for node in np.flatnonzero(inner).tolist():
-            column, threshold, gaps_left = model.split(tree, node)
+            split = model.split(tree, node)
             children = tree.left[node], tree.right[node]
-            row = (column, int(gaps_left), *(int(v) for c in children for v in (place[c], not inner[c])))
+            row = (
+                split.column,
+                int(split.gaps_left),
+                *(int(v) for c in children for v in (place[c], not inner[c])),
+            )
             for name, value in zip(_SPLIT, row, strict=True):
                 splits[name].append(value)
-            thresholds.append(threshold)
+            thresholds.append(split.threshold)
+            modes.append(_UP_TO if split.categories is None else _MEMBER)
+            members += [] if split.categories is None else [*map(float, split.categories), math.nan]
         if not inner[0]:  # ONNX knows no tree without a split
             for name, value in zip(_SPLIT, (0, 0, int(place[0]), 1, int(place[0]), 1), strict=True):
                 splits[name].append(value)
             thresholds.append(0.0)
+            modes.append(_UP_TO)
         targets += [kind] * int((~inner).sum())
         weights += tree.value[~inner].tolist()
+    sets = {}
+    if members:
+        sets["membership_values"] = helper.make_tensor("sets", double, [len(members)], members)
     return {
         **splits,
         "tree_roots": roots,
         "leaf_targetids": targets,
-        "nodes_modes": helper.make_tensor(
-            "modes", TensorProto.UINT8, [len(thresholds)], [0] * len(thresholds)
-        ),
+        "nodes_modes": helper.make_tensor("modes", TensorProto.UINT8, [len(thresholds)], modes),
+        **sets,
         "nodes_splits": helper.make_tensor("splits", double, [len(thresholds)], thresholds),
         "leaf_weights": helper.make_tensor("leaves", double, [len(weights)], weights),
     }
@@ -179,6 +191,7 @@ _SPLIT = (
     "nodes_falseleafs",
 )
 """What ONNX says of every split beside its threshold."""
+_UP_TO, _MEMBER = 0, 6  # how ONNX compares: BRANCH_LEQ, BRANCH_MEMBER
 
 
 class Places(NamedTuple):

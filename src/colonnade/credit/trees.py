@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from colonnade.data.table import RawTable
 from colonnade.errors import ShareError
 from colonnade.losses import USUAL
 from colonnade.run.run_shares import KeptModel
-from colonnade.trees.bins import Flags
+from colonnade.trees.bins import Counts, Flags
 from colonnade.trees.importance import importance_of
 from colonnade.trees.tree import LEAF, Forest, Splits, Tree
 
@@ -33,6 +34,15 @@ class ColumnImportance:
     gain: float
     cover: float
     splits: int
+
+
+class Split(NamedTuple):
+    """What a node compares: a column, among all prepared ones, with a threshold or a set of categories."""
+
+    column: int
+    threshold: float
+    gaps_left: bool
+    categories: Counts | None  # that go left; None: a column of numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +123,18 @@ class TreeModel:
         ]
         return sorted(rows, key=lambda row: -row.gain)
 
-    def split(self, tree: Tree, node: int) -> tuple[int, float, bool]:
-        """Return the column of a split among all prepared ones, its threshold, and whether gaps go left."""
+    def split(self, tree: Tree, node: int) -> Split:
+        """Return a split, with its column among all prepared ones."""
         party, number = int(tree.party[node]), int(tree.split[node])
         own = list(self.splits.values())[party]
         before = sum(len(made.outputs) for made in list(self.preparations.values())[:party])
-        return before + int(own.column[number]), float(own.threshold[number]), bool(own.gaps_left[number])
+        left = own.sets.get(number)
+        return Split(
+            before + int(own.column[number]),
+            0.0 if left is not None else float(own.threshold[number]),
+            bool(own.gaps_left[number]),
+            left,
+        )
 
     def sides(self, X: Mapping[str, Matrix]) -> dict[int, Flags]:
         """Return which prepared rows go left in every party's splits."""

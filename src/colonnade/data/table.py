@@ -42,6 +42,7 @@ class Table:
     y: Floats | None = None
     ids: NDArray[np.str_] | None = None
     weight: Floats | None = None
+    categories: tuple[int, ...] = ()  # the places of columns whose numbers are those of categories
 
     @property
     def rows(self) -> int:

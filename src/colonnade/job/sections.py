@@ -231,6 +231,7 @@ class Trees(Section, frozen=True):
     bin_rows: int = 10  # in a node, below which a bin is joined with its neighbours
     node_rows: int = 40  # below which nothing is told of a node
     noise: float = 0.5  # of every sum: its deviation, in largest derivatives of a row
+    categories: Literal["numbers", "sets"] = "numbers"  # how columns of categories are split; 0.2: numbers
     # by column: 1 if scores may only rise with it, -1 if they may only fall
     monotone_constraints: dict[str, int] = field(default_factory=dict)
 

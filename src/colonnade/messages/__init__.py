@@ -69,6 +69,7 @@ from colonnade.messages.trees import (
     Joined,
     Outcomes,
     Rest,
+    Sets,
     Shuffled,
     Sides,
 )
@@ -126,6 +127,7 @@ __all__ = [
     "Sealed",
     "SealedLabels",
     "Sealing",
+    "Sets",
     "Settled",
     "Shuffled",
     "Sides",

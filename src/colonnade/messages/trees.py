@@ -11,7 +11,8 @@ from colonnade.messages.base import Message
 class Bins(Message, frozen=True, tag=70):
     """How many bins each of the sender's columns has, and whether one more is for gaps.
 
-    `rises` says of every column whether scores may only rise with it, 1, or only fall, -1, or both, 0.
+    `rises` says of every column whether scores may only rise with it, 1, or only fall, -1, or both, 0; or 2,
+    that its bins are categories without an order.
     """
 
     ordered: Numbers
@@ -70,6 +71,13 @@ class Divide(Message, frozen=True, tag=73):
     stays: Numbers
 
 
+class Sets(Message, frozen=True, tag=85):
+    """Which bins go left in the receiver's splits of categories on a level: 32 bytes for every open node."""
+
+    tag: int
+    left: Numbers
+
+
 class Sides(Message, frozen=True, tag=74):
     """Which rows of the nodes that the sender splits go left: a bit each, node after node."""
 
@@ -118,4 +126,4 @@ class Rest(Message, frozen=True, tag=78):
     values: Numbers
 
 
-OfTrees = Bins | Gradients | Histograms | Joined | Divide | Sides | Outcomes | Grown | Shuffled | Rest
+OfTrees = Bins | Gradients | Histograms | Joined | Divide | Sets | Sides | Outcomes | Grown | Shuffled | Rest

@@ -7,8 +7,8 @@ rows had gaps. `BinGrid` is all that others learn of this: how many bins a colum
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,7 @@ from colonnade.arrays import Floats, Matrix
 from colonnade.trees.mapped_arrays import empty_array
 
 MOST_BINS = 255  # one more, that of gaps, is a byte still
+SETS = 2  # in place of a direction: a column of categories, whose bins have no order
 SAMPLE = 200_000  # rows that quantiles are taken from
 
 Codes = NDArray[np.uint8]
@@ -32,7 +33,7 @@ class BinGrid:
 
     ordered: Counts
     gaps: Flags
-    rises: Counts  # whether scores may only rise with a column, 1, or only fall, -1, or both, 0
+    rises: Counts  # whether scores may only rise with a column, 1, or only fall, -1, or both, 0; or `SETS`
 
     @cached_property
     def width(self) -> Counts:
@@ -47,6 +48,17 @@ class BinGrid:
     @property
     def columns(self) -> int:
         return len(self.ordered)
+
+    @cached_property
+    def sets(self) -> Flags:
+        """Which columns are categories: the bins have no order, and that of gaps is one of them."""
+        sets: Flags = self.rises == SETS
+        return sets
+
+    @cached_property
+    def directions(self) -> Counts:
+        """How scores may change with every column; those of categories have no direction."""
+        return np.where(self.sets, 0, self.rises)
 
     @cached_property
     def total(self) -> int:
@@ -80,27 +92,40 @@ class Cuts:
 
     edges: tuple[Floats, ...]
     gaps: Flags  # which columns have a bin for gaps
+    sets: Mapping[int, Counts] = field(default_factory=dict)  # of columns of categories, each number's bin
 
     @staticmethod
-    def of(X: Matrix, most: int, seed: int = 0) -> Cuts:
-        """Cut every column of these rows into at most this many bins, beside that of gaps."""
+    def of(X: Matrix, most: int, seed: int = 0, categories: Sequence[int] = ()) -> Cuts:
+        """Cut every column of these rows into at most this many bins, beside that of gaps.
+
+        Those of `categories` are numbers of categories, each with a bin of its own.
+        """
         n, width = (int(size) for size in X.shape)
         rows = np.arange(n)
         if n > SAMPLE:
             rows = np.sort(np.random.default_rng([seed, n]).choice(n, SAMPLE, replace=False))
         columns = _Columns(X)
         edges, gaps = [], np.zeros(width, dtype=bool)
+        sets: dict[int, Counts] = {}
         for j in range(width):
             values = columns[j]
             gaps[j] = np.isnan(values).any()
-            edges.append(_edges(values[rows], most))
-        return Cuts(tuple(edges), gaps)
+            if j in categories:
+                sets[j] = _bins_of_categories(values)
+                edges.append(np.arange(1.0, sets[j].max(initial=0) + 1))
+            else:
+                edges.append(_edges(values[rows], most))
+        return Cuts(tuple(edges), gaps, sets)
 
     @property
     def grid(self) -> BinGrid:
         """The bins, of columns with which scores may rise and fall."""
         ordered = np.array([len(edges) + 1 for edges in self.edges], dtype=np.int64)
-        return BinGrid(ordered, self.gaps, np.zeros_like(ordered))
+        rises, gaps = np.zeros_like(ordered), self.gaps.copy()
+        for j in self.sets:
+            ordered[j] += gaps[j]
+            rises[j], gaps[j] = SETS, False
+        return BinGrid(ordered, gaps, rises)
 
     def codes(self, X: Matrix) -> Codes:
         """Return the bin of every value, [columns, rows]: a column lies in one piece."""
@@ -108,12 +133,24 @@ class Cuts:
         found: Codes = empty_array((len(self.edges), int(X.shape[0])), np.uint8)
         for j, edges in enumerate(self.edges):
             values = columns[j]
-            # a gap is beyond every edge: where the column has a bin for gaps, it comes next
-            codes = np.searchsorted(edges, values, side="left")
+            if j in self.sets:
+                known = np.where(np.isnan(values), 0, values).astype(np.int64)
+                codes = self.sets[j][np.minimum(known, len(self.sets[j]) - 1)]
+            else:
+                # a gap is beyond every edge: where the column has a bin for gaps, it comes next
+                codes = np.searchsorted(edges, values, side="left")
             if self.gaps[j]:
                 codes[np.isnan(values)] = len(edges) + 1
             found[j] = codes
         return found
+
+
+def _bins_of_categories(values: Floats) -> Counts:
+    """Return the bin of every category's number: the rarest first, and too many rare ones together."""
+    counts = np.bincount(values[~np.isnan(values)].astype(np.int64), minlength=1)
+    bins = np.empty(len(counts), dtype=np.int64)
+    bins[np.argsort(counts, kind="stable")] = np.arange(len(counts))
+    return np.maximum(bins - max(len(counts) - MOST_BINS, 0), 0)
 
 
 class _Columns:

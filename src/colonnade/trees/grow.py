@@ -8,13 +8,13 @@ and over pooled ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from colonnade.arrays import Floats, Rows, Words
 from colonnade.job import Trees
-from colonnade.trees.bins import BinGrid, Counts, Flags
+from colonnade.trees.bins import BinGrid, Codes, Counts, Flags
 from colonnade.trees.estimate import Told, of_open_nodes
 from colonnade.trees.frontier import Frontier, parts_of
 from colonnade.trees.gradients import Lesson
@@ -52,6 +52,7 @@ class Level:
     bin: Counts
     gaps_left: Flags
     stays: Flags
+    sets: Codes | None = None  # of columns of categories: which bins go left (`sets.packed_sets`)
 
     @staticmethod
     def none() -> Level:
@@ -117,7 +118,7 @@ class Growth:
         self.depth, self.leaves = 0, 1
         self._nodes = _Nodes()
         # only where scores may only rise or fall with some column
-        self._bounds = (np.array([-np.inf]), np.array([np.inf])) if columns.grid.rises.any() else None
+        self._bounds = (np.array([-np.inf]), np.array([np.inf])) if columns.grid.directions.any() else None
         self._open = self._added(self.totals, self._bounds)
         self.allowed: int | None = None  # the one party whose columns the tree may use
 
@@ -149,8 +150,9 @@ class Growth:
             bin=_spread(split, best.bin[split] - grid.start[column], 0),
             gaps_left=best.gaps_left & split,
             stays=np.zeros(0, dtype=bool),
+            sets=best.sets,
         )
-        return self._branched(level, best, splits, grid.rises[column])
+        return self._branched(level, best, splits, grid.directions[column])
 
     def divide(self, level: Level, left: Flags) -> None:
         """Take in which rows went left; where a row is needs to be known only once its node is a leaf."""
@@ -212,7 +214,7 @@ class Growth:
         self._open = self._children[stays].tolist()
         self.totals = sums[stays]
         self._bounds = None if bounds is None else (bounds[0][stays], bounds[1][stays])
-        return Level(level.party, level.column, level.bin, level.gaps_left, stays)
+        return replace(level, stays=stays)
 
     def _halved(self, where: Rows, sums: Words, rises: Counts) -> Bounds | None:
         """Return the bounds of the children of some nodes; columns with which scores rise or fall part

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from colonnade.arrays import Matrix, Words
-from colonnade.errors import MalformedMessage
+from colonnade.errors import JobError, MalformedMessage
 from colonnade.state import Declared
 from colonnade.trees.bins import Counts, Cuts, Flags
 from colonnade.trees.boosting import Sampling
@@ -16,6 +15,7 @@ from colonnade.trees.estimate import Told, all_told
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.grow import Level
 from colonnade.trees.histogram import Adder, Histogrammer, add_columns
+from colonnade.trees.sets import unpacked_set
 from colonnade.trees.told import Floors, Noise, added_up, mostly, standing, told_in
 from colonnade.trees.tree import OwnSplits
 
@@ -36,13 +36,21 @@ class OwnColumns:
         names: Sequence[str] = (),
         adder: Adder = add_columns,
         *,
+        categories: Sequence[int] = (),
         exact: bool = False,
     ) -> None:
         self.party, self.sampling = party, sampling
-        self.cuts = Cuts.of(X, sampling.rules.max_bin, sampling.seed)
-        constraints = sampling.rules.monotone_constraints
-        rises = np.array([constraints.get(name, 0) for name in names], dtype=np.int64)
-        self.grid = replace(self.cuts.grid, rises=rises) if names else self.cuts.grid
+        sets = categories if sampling.rules.categories == "sets" else ()
+        self.cuts = Cuts.of(X, sampling.rules.max_bin, sampling.seed, sets)
+        self.grid = self.cuts.grid
+        for column, name in enumerate(names):
+            if direction := sampling.rules.monotone_constraints.get(name, 0):
+                if column in sets:
+                    raise JobError(
+                        f"trees.monotone_constraints: {name} is a column of categories, which have no order; "
+                        "drop it, or set trees.categories = 'numbers'"
+                    )
+                self.grid.rises[column] = direction
         self.all = Histogrammer(self.cuts.codes(X), self.grid, adder)
         self.chosen = self.all
         # a split of all numbers from all gaps has no edge above it
@@ -86,12 +94,15 @@ class OwnColumns:
         sides = [np.zeros(0, dtype=bool)]
         parts = frontier.parts(frontier.rows, mine)
         how = (each[mine].tolist() for each in (level.column, level.bin, level.gaps_left))
-        for (_, rows), column, last, gaps_left in zip(parts, *how, strict=True):
-            self.splits.add(column, self._edges[column][last], gaps_left)
+        for (node, rows), column, last, gaps_left in zip(parts, *how, strict=True):
             code = self.all.codes[column].take(rows)
-            left = code <= last
-            if gaps_left and self.grid.gaps[column]:
-                left |= code == self.grid.ordered[column]
+            if self.grid.sets[column]:
+                left = self._split_set(column, level, node, gaps_left)[code]
+            else:
+                self.splits.add(column, self._edges[column][last], gaps_left)
+                left = code <= last
+                if gaps_left and self.grid.gaps[column]:
+                    left |= code == self.grid.ordered[column]
             if (
                 self.floors is not None
                 and min(each := (int(left.sum()), int((~left).sum()))) < self.floors.bin_rows
@@ -99,6 +110,16 @@ class OwnColumns:
                 left[:] = each[0] > each[1]  # which few rows differ is not told
             sides.append(left)
         return np.concatenate(sides)
+
+    def _split_set(self, column: int, level: Level, node: int, gaps_left: bool) -> Flags:
+        """Note a split of categories; returns which bins go left."""
+        if level.sets is None:
+            raise MalformedMessage("a split of categories without a set of them")
+        left, bins = unpacked_set(level.sets[node]), self.cuts.sets[column]
+        if self.cuts.gaps[column]:
+            gaps_left = bool(left[self.grid.ordered[column] - 1])
+        self.splits.add(column, np.nan, gaps_left, np.flatnonzero(left[bins]))
+        return left
 
     def _check(self, level: Level, mine: Flags) -> None:
         """Refuse splits of columns or bins that are not there."""

@@ -19,8 +19,9 @@ import numpy as np
 
 from colonnade.arrays import Floats, Words
 from colonnade.job import Trees
-from colonnade.trees.bins import BinGrid, Counts, Flags
+from colonnade.trees.bins import BinGrid, Codes, Counts, Flags
 from colonnade.trees.gradients import Units, parted
+from colonnade.trees.sets import MOST, InOrder, packed_sets
 
 LEAST_GAIN = 1e-6
 """What a split must gain as in XGBoost, and less where all derivatives are small: labels may be, too."""
@@ -37,6 +38,7 @@ class Best:
     bin: Counts  # a place in the grid
     gaps_left: Flags
     left: Words
+    sets: Codes | None = None  # of columns of categories: which bins go left (`sets.packed_sets`)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,12 @@ class SplitScorer:
         nodes = np.arange(len(totals))
         if not grid.total:
             return Best(np.full(len(nodes), -np.inf), 0 * nodes, nodes < 0, totals)
-        rises, with_gaps = grid.rises[grid.column], grid.gaps[grid.column]
+        ordered: InOrder | None = None
+        told = ends
+        if grid.sets.any():
+            ordered = InOrder.of(histograms, grid, ends, self._sums)
+            histograms, ends = ordered.sums, ordered.usable
+        rises, with_gaps = grid.directions[grid.column], grid.gaps[grid.column]
         up_to = _up_to(histograms, grid)
         place = np.arange(grid.total) - grid.start[grid.column]
         last = place == grid.ordered[grid.column] - 1
@@ -92,7 +99,10 @@ class SplitScorer:
         heavier = 2 * self._sums(up_to[at])[1] > self._sums(totals)[1]
         gaps_left = (left[at] > right[at]) | (((left[at] == right[at]) | ~has_gaps) & heavier)
         left_sum = np.where(gaps_left & has_gaps, up_to[at] + gaps[at], up_to[at])
-        return Best(gain[at], picked, gaps_left, left_sum)
+        sets = None
+        if ordered is not None:
+            sets = _sets(ordered, grid, picked, heavier, told)
+        return Best(gain[at], picked, gaps_left, left_sum, sets)
 
     def _gains(
         self, left: Words, totals: Words, usable: Flags, rises: Counts, bounds: Bounds | None
@@ -139,6 +149,17 @@ class SplitScorer:
         if bend.min(initial=1.0) <= 0:  # which it seldom is, and to look is faster than to put
             np.putmask(bend, bend <= 0, 1.0)
         return bend
+
+
+def _sets(ordered: InOrder, grid: BinGrid, picked: Counts, heavier: Flags, ends: Flags | None) -> Codes:
+    """Return which bins go left in every node that is split by a column of categories."""
+    found = np.zeros((len(picked), MOST), dtype=bool)
+    for node in np.flatnonzero(grid.sets[grid.column[picked]]).tolist():
+        column = int(grid.column[picked[node]])
+        start, width = int(grid.start[column]), int(grid.width[column])
+        here = slice(start, start + width)
+        found[node, :width] = ordered.left(node, here, int(picked[node]), bool(heavier[node]), ends)
+    return packed_sets(found)
 
 
 def _up_to(histograms: Words, grid: BinGrid) -> Words:

@@ -49,6 +49,7 @@ def standing(counts: Counts, grid: BinGrid, floors: Floors) -> Flags:
     """Return which bins end a joined bin, from the rows of every slot and bin, [slots, bins].
 
     The last ordered bin of a column always does. Gaps stand alone or are told with the last ordered bin.
+    Bins of categories stand alone or are told with the first.
     """
     start, ordered, shape = grid.start, grid.ordered, (len(counts), grid.columns)
     ends = np.zeros(counts.shape, dtype=bool)
@@ -72,7 +73,22 @@ def standing(counts: Counts, grid: BinGrid, floors: Floors) -> Flags:
     if grid.columns:
         ends[counts[:, : grid.width[0]].sum(axis=1) < floors.node_rows] = False
     ends[:, final] = True
+    for column in np.flatnonzero(grid.sets).tolist():
+        here = slice(int(start[column]), int(start[column] + ordered[column]))
+        ends[:, here] = _sets_standing(counts[:, here], floors)
     return ends
+
+
+def _sets_standing(counts: Counts, floors: Floors) -> Flags:
+    """Return which bins of a column of categories stand alone; all others are told in the first."""
+    alone = counts >= floors.bin_rows
+    alone[:, 0] = False
+    few = np.where(alone, 0, counts).sum(axis=1) < floors.bin_rows
+    smallest = np.where(alone, counts, np.iinfo(np.int64).max).argmin(axis=1)
+    alone[few, smallest[few]] = False
+    alone[counts.sum(axis=1) < floors.node_rows] = False
+    alone[:, 0] = True
+    return alone
 
 
 def told_in(ends: Flags, grid: BinGrid) -> Counts:
@@ -81,6 +97,8 @@ def told_in(ends: Flags, grid: BinGrid) -> Counts:
     found = np.minimum.accumulate(places[:, ::-1], axis=1)[:, ::-1].copy()
     gaps = (grid.start + grid.ordered)[grid.gaps]
     found[:, gaps] = np.where(ends[:, gaps], gaps, gaps - 1)
+    sets = np.flatnonzero(grid.sets[grid.column])
+    found[:, sets] = np.where(ends[:, sets], sets, grid.start[grid.column[sets]])
     return found
 
 

@@ -21,11 +21,15 @@ LEAF = -1
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """A party's own splits of all trees: rows up to the threshold go left; and so do gaps, or they do not."""
+    """A party's own splits of all trees: rows up to the threshold go left; and so do gaps, or they do not.
+
+    A split of categories has no threshold, and a set of their numbers that go left.
+    """
 
     column: Counts
     threshold: Floats
     gaps_left: Flags
+    sets: Mapping[int, Counts] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -39,6 +43,8 @@ class Splits:
             values = values.ravel()
             which = np.flatnonzero(self.column == column)
             found[which] = values <= self.threshold[which, None]
+            for split in [split for split in which.tolist() if split in self.sets]:
+                found[split] = np.isin(values, self.sets[split])
             gaps = np.isnan(values)
             if gaps.any():
                 found[np.ix_(which, gaps)] = self.gaps_left[which, None]
@@ -46,17 +52,30 @@ class Splits:
 
     def arrays(self) -> Arrays:
         """Return the same as named arrays."""
+        sets = {}
+        if self.sets:
+            sizes = np.zeros(self.count, dtype=np.int64)
+            sizes[list(self.sets)] = [len(each) for each in self.sets.values()]
+            there = np.isin(np.arange(self.count), list(self.sets))
+            values = [self.sets[split] for split in sorted(self.sets)]
+            sets = {"splits.set": np.where(there, sizes, -1), "splits.categories": np.concatenate(values)}
         return {
             "splits.column": self.column,
             "splits.threshold": self.threshold,
             "splits.gaps_left": self.gaps_left.astype(np.uint8),
+            **sets,
         }
 
     @staticmethod
     def from_arrays(stored: Arrays) -> Splits:
         """Return the splits in a stored share."""
         gaps_left = stored["splits.gaps_left"].astype(bool)
-        return Splits(stored["splits.column"], stored["splits.threshold"], gaps_left)
+        sets: dict[int, Counts] = {}
+        if "splits.set" in stored:  # version 0.2 has none
+            which = np.flatnonzero(stored["splits.set"] >= 0)
+            ends = np.cumsum(stored["splits.set"][which])[:-1]
+            sets = dict(zip(which.tolist(), np.split(stored["splits.categories"], ends), strict=True))
+        return Splits(stored["splits.column"], stored["splits.threshold"], gaps_left, sets)
 
 
 @dataclass
@@ -66,8 +85,11 @@ class OwnSplits:
     column: list[int] = field(default_factory=list)
     threshold: list[float] = field(default_factory=list)
     gaps_left: list[bool] = field(default_factory=list)
+    sets: dict[int, Counts] = field(default_factory=dict)  # of splits of categories: which go left
 
-    def add(self, column: int, threshold: float, gaps_left: bool) -> None:
+    def add(self, column: int, threshold: float, gaps_left: bool, left: Counts | None = None) -> None:
+        if left is not None:
+            self.sets[len(self.column)] = left
         self.column.append(column)
         self.threshold.append(threshold)
         self.gaps_left.append(gaps_left)
@@ -78,6 +100,7 @@ class OwnSplits:
             np.array(self.column[:count], dtype=np.int64),
             np.array(self.threshold[:count], dtype=np.float64),
             np.array(self.gaps_left[:count], dtype=bool),
+            {split: left for split, left in self.sets.items() if split < count},
         )
 
 

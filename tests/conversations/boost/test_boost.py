@@ -266,7 +266,9 @@ def test_numbers_out_of_range_are_refused() -> None:
 
 
 def test_defaults_are_those_of_the_section() -> None:
-    assert run(random_tables(active=1), "secureboost", train=ROUNDS).plan.settings.trees == Trees(bits=6)
+    assert run(random_tables(active=1), "secureboost", train=ROUNDS).plan.settings.trees == Trees(
+        bits=6, categories="sets"
+    )
 
 
 @pytest.mark.parametrize("algorithm", ["secureboost", "boosted-sum"])

@@ -23,11 +23,11 @@ from colonnade.conversations.boost.wire import (
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation
 from colonnade.errors import ProtocolError
-from colonnade.messages import Announce, Bins, Divide, Gradients, Grown, Histograms, Joined, Sides
+from colonnade.messages import Announce, Bins, Divide, Gradients, Grown, Histograms, Joined, Sets, Sides
 from colonnade.net.expect import PACKED, Number, expect, octets, out_of_turn, said_by, whole
 from colonnade.secure.streams import Roles
 from colonnade.state import Declared
-from colonnade.trees.bins import Flags
+from colonnade.trees.bins import Codes, Flags
 from colonnade.trees.boosting import Sampling
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.grow import Level
@@ -35,6 +35,7 @@ from colonnade.trees.own_columns import OwnColumns, joined_sides
 from colonnade.trees.tree import Splits
 
 COLUMNS = 2**16  # at most
+SET_BYTES = 32  # of a set of bins
 
 
 class ColumnOwner:
@@ -48,7 +49,10 @@ class ColumnOwner:
         self.parties = plan.parties
         sampling = Sampling(plan.settings.trees, plan.seed, context.train.rows)
         place = self.parties.index(context.me)
-        self.own = OwnColumns(context.train.X, sampling, place, context.train.columns, context.engine.sums)
+        train = context.train
+        self.own = OwnColumns(
+            train.X, sampling, place, train.columns, context.engine.sums, categories=train.categories
+        )
         self.trees = 0
         self.helped: dict[str, int] = {}  # for whom this party deals words, and how many columns they have
         self.teller: Teller = ClearTeller(self.own)
@@ -133,8 +137,9 @@ class ColumnOwner:
             tag = tag_for(tree, depth)
             await send_long(net, self.root, self._histograms(tree, depth, frontier))
             divide = await net.recv(Divide, self.root, tag, **divided(frontier.open, len(self.parties)))
+            sets = await self._sets(tag, divide)
             with said_by(self.root):
-                level = level_of(divide, frontier)
+                level = level_of(divide, frontier, sets)
             if depth >= self.context.plan.settings.trees.max_depth and level.split.any():
                 raise out_of_turn(self.root, divide, "the tree is as deep as the job allows")
             left = await self._sides(tag, level, frontier, message.turn)
@@ -143,6 +148,18 @@ class ColumnOwner:
                 rows = frontier.rows
                 frontier.divide(level.split, left, level.stays)
                 self.teller.divided(level, rows, left, frontier)
+
+    async def _sets(self, tag: int, divide: Divide) -> Codes | None:
+        """Return which bins go left in the own splits of categories, if there are some on a level."""
+        mine = divide.party == self.own.party
+        column, grid = divide.column[mine], self.own.grid
+        if not grid.sets[column[column < grid.columns]].any():
+            return None
+        due = octets(SET_BYTES * int(mine.sum()))
+        told = (await self.context.net.recv(Sets, self.root, tag, left=due)).left
+        sets = np.zeros((len(divide.party), SET_BYTES), dtype=np.uint8)
+        sets[mine] = told.reshape(-1, SET_BYTES)
+        return sets
 
     def _histograms(self, tree: int, depth: int, frontier: Frontier) -> Histograms | Joined:
         """Return what is told of the histograms of a level."""

@@ -21,12 +21,12 @@ from colonnade.conversations.boost.wire import (
 )
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark, Scribe
-from colonnade.messages import Bins, Gradients, Histograms, Joined, Sides
+from colonnade.messages import Bins, Gradients, Histograms, Joined, Sets, Sides
 from colonnade.net.expect import PACKED, Number, expect, octets, said_by, whole
 from colonnade.net.expect import words as words_due
 from colonnade.secure.streams import Roles
 from colonnade.state import Declared
-from colonnade.trees.bins import BinGrid, Flags
+from colonnade.trees.bins import SETS, BinGrid, Flags
 from colonnade.trees.boosting import Boosting, Sampling
 from colonnade.trees.estimate import Told, all_told, beside
 from colonnade.trees.frontier import Frontier
@@ -52,7 +52,13 @@ class TreeLabelHolder:
         self.sampling = Sampling(rules, plan.seed, len(y))
         self.boosting = Boosting(context.loss, y, plan.objective.classes, rules, self.sampling)
         self.own = OwnColumns(
-            context.train.X, self.sampling, self.me, context.train.columns, context.engine.sums, exact=True
+            context.train.X,
+            self.sampling,
+            self.me,
+            context.train.columns,
+            context.engine.sums,
+            categories=context.train.categories,
+            exact=True,
         )
         self.grids: list[BinGrid] = []
         self.splits = [0] * len(self.parties)  # how many each party has
@@ -63,11 +69,12 @@ class TreeLabelHolder:
     async def run(self) -> dict[str, Numbers]:
         """Grow all trees, tell every owner how many of its splits are kept, and measure the model."""
         net, pace = self.context.net, self.context.plan.pace
+        as_sets = self.sampling.rules.categories == "sets"
         told = await net.gather(
             Bins,
-            ordered=whole(None, low=1, high=255, dtype="uint16"),
+            ordered=whole(None, low=1, high=256, dtype="uint16"),
             gaps=octets(None),
-            rises=whole(None, low=-1, high=1, dtype="int32"),
+            rises=whole(None, low=-1, high=SETS if as_sets else 1, dtype="int32"),
         )
         self.grids = [
             self.own.grid if party == net.me else grid_of(told[party], party) for party in self.parties
@@ -118,7 +125,11 @@ class TreeLabelHolder:
             level = growth.decide(await self._told(tag, turn, words, growth), self.splits)
             goes_on = self._goes_on(level, turn, growth)
             for party, name in self._others(turn):
-                await net.send(name, divide_for(party, level if party in goes_on else FELLED, tag))
+                known = level if party in goes_on else FELLED
+                await net.send(name, divide_for(party, known, tag))
+                mine = known.party == party
+                if known.sets is not None and self.grids[party].sets[known.column[mine]].any():
+                    await net.send(name, Sets(tag, known.sets[mine].ravel()))
             turn = goes_on
             growth.divide(level, await self._sides(tag, level, turn, growth.frontier))
             if growth.open:

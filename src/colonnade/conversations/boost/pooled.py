@@ -45,7 +45,9 @@ def fit(plan: Plan[BoostSettings], tables: Sequence[Table], y: Floats) -> Pooled
     boosting = Boosting(LOSSES[objective.loss], y, objective.classes, rules, sampling)
     holder = plan.parties.index(plan.evaluator)
     owners = [
-        OwnColumns(table.X, sampling, party, table.columns, exact=party == holder)
+        OwnColumns(
+            table.X, sampling, party, table.columns, categories=table.categories, exact=party == holder
+        )
         for party, table in enumerate(tables)
     ]
     counts, number = [0] * len(owners), 0

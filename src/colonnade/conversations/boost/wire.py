@@ -25,7 +25,7 @@ from colonnade.messages import (
 )
 from colonnade.net.expect import Expected, floats, octets, whole
 from colonnade.net.network import Network
-from colonnade.trees.bins import BinGrid, Flags
+from colonnade.trees.bins import SETS, BinGrid, Codes, Flags
 from colonnade.trees.estimate import Told
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.gradients import joined, parted, unpacked
@@ -85,7 +85,7 @@ def joined_of(tag: int, told: Told, spots: Numbers, sent: int, *, clear: bool) -
 def told_of(message: Joined, slots: int, grid: BinGrid) -> Told:
     """Return the joined bins that were told."""
     ends, most = flags_of(message.ends, 2 * slots * grid.total).reshape(2, slots, grid.total)
-    if not ends[:, grid.start + grid.ordered - 1].all():
+    if not ends[:, np.where(grid.sets, grid.start, grid.start + grid.ordered - 1)].all():
         raise MalformedMessage("joined bins that go on beyond their column")
     count, sums = int(ends.sum()), message.sums
     found = np.zeros(ends.shape, dtype=np.uint64)
@@ -102,7 +102,8 @@ def told_of(message: Joined, slots: int, grid: BinGrid) -> Told:
 def grid_of(message: Bins, party: str) -> BinGrid:
     """Return the bins of a party's columns."""
     ordered, gaps = message.ordered.astype(np.int64), message.gaps.astype(bool)
-    if ordered.shape != gaps.shape or ordered.ndim != 1 or (ordered < 1).any() or (ordered > 255).any():
+    most = np.where(message.rises == SETS, 256, 255)  # of categories gaps are one more
+    if ordered.shape != gaps.shape or ordered.ndim != 1 or (ordered < 1).any() or (ordered > most).any():
         raise ProtocolError(f"{party} says that its columns have {message.ordered} bins")
     rises = message.rises.astype(np.int64)
     if rises.shape != ordered.shape:
@@ -121,7 +122,7 @@ def check_constraints(rules: Trees, grids: Sequence[BinGrid]) -> None:
         )
 
 
-def level_of(message: Divide, frontier: Frontier) -> Level:
+def level_of(message: Divide, frontier: Frontier, sets: Codes | None = None) -> Level:
     """Return what becomes of the open nodes, as the label holder said it to this party."""
     party = message.party.astype(np.int64)
     fields = message.column, message.bin, message.gaps_left
@@ -130,7 +131,7 @@ def level_of(message: Divide, frontier: Frontier) -> Level:
     if message.stays.shape != (2 * int((party != LEAF).sum()),):
         raise MalformedMessage("not two children for every node that is split")
     column, last = message.column.astype(np.int64), message.bin.astype(np.int64)
-    return Level(party, column, last, message.gaps_left.astype(bool), message.stays.astype(bool))
+    return Level(party, column, last, message.gaps_left.astype(bool), message.stays.astype(bool), sets)
 
 
 def divide_for(party: int, level: Level, tag: int) -> Divide:

@@ -47,6 +47,7 @@ class Recipe:
         Weighed, ...
     ] = ()  # every column as its weight of evidence, which is then prepared as numbers are
     ready: bool = False
+    numbered: tuple[int, ...] = ()  # the places of ready columns that are numbers of categories
 
     def with_gaps(self) -> Recipe:
         """Return the same for trees, which take columns as they are: numbers unscaled, gaps where they
@@ -86,7 +87,9 @@ class PartyData:
     ) -> PartyData:
         """Return data that is ready: `prepare` gives the same arrays back."""
         raw_test = None if test is None else _raw(test)
-        return PartyData(party, _raw(train), raw_test, Recipe(ready=True), preparation)
+        return PartyData(
+            party, _raw(train), raw_test, Recipe(ready=True, numbered=train.categories), preparation
+        )
 
     @property
     def columns(self) -> int:
@@ -109,7 +112,10 @@ class PartyData:
         """Return the columns as numbers. Statistics come from this party's training rows alone."""
         recipe, train, test = self.recipe, self.train, self.test
         if recipe.ready:
-            return Prepared(self.preparation, _ready(train), None if test is None else _ready(test))
+            numbered = recipe.numbered
+            return Prepared(
+                self.preparation, _ready(train, numbered), None if test is None else _ready(test, numbered)
+            )
         preparation = Preparation.fit(
             train,
             scale=recipe.scale,
@@ -137,11 +143,11 @@ def _raw(table: Table) -> RawTable:
     return RawTable(table.name, table.columns, table.X, table.ids, table.y, weight=table.weight)
 
 
-def _ready(raw: RawTable) -> Table:
+def _ready(raw: RawTable, numbered: tuple[int, ...]) -> Table:
     """Return the same arrays as a table."""
     if isinstance(raw.values, tuple):
         raise TypeError(f"{raw.name}: columns that are ready are one matrix, not text")
-    return Table(raw.name, raw.columns, raw.values, _coded(raw), raw.ids, raw.weight)
+    return Table(raw.name, raw.columns, raw.values, _coded(raw), raw.ids, raw.weight, numbered)
 
 
 def _coded(raw: RawTable) -> Floats | None:

@@ -136,6 +136,13 @@ class Preparation:
         return (*names, INTERCEPT) if self.intercept else tuple(names)
 
     @property
+    def numbered(self) -> tuple[int, ...]:
+        """The places of prepared columns that are numbers of categories."""
+        if self.missing != "keep":
+            return ()
+        return tuple(place for place, c in enumerate(self.outputs) if c in self.categories)
+
+    @property
     def needed(self) -> tuple[str, ...]:
         """The raw columns that are used; the others may be absent."""
         used = {*self.numbers.names, *self.categories, *self.gaps}
@@ -175,7 +182,7 @@ class Preparation:
             X = self._numbered(raw, X)
         elif self.categories or self.gaps or self.intercept:
             X = self._assemble(raw, X)
-        return Table(raw.name, self.outputs, X, y, raw.ids)
+        return Table(raw.name, self.outputs, X, y, raw.ids, categories=self.numbered)
 
     def _refuse_other_kinds(self, raw: RawTable) -> None:
         """Refuse numbers where training had dates, and dates where it had numbers."""

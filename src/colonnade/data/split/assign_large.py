@@ -305,7 +305,7 @@ def _opened(folder: Path, party: str, how: Preparation, holds_label: bool) -> Pa
         path = folder / party / f"{name}.npy"
         if path.exists():
             y = open_columns(folder / "labels" / f"{name}.npy") if holds_label else None
-            tables[name] = Table(party, how.outputs, open_columns(path), y)
+            tables[name] = Table(party, how.outputs, open_columns(path), y, categories=how.numbered)
     return PartyData.of(party, tables["train"], tables.get("test"), how)
 
 

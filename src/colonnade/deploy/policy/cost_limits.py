@@ -44,8 +44,8 @@ def check_floors(limits: Limits, terms: Terms) -> None:
     if "trees.keys" in Contract.of(terms).conversation.understands and not limits.trees_exact:
         if not terms.trees.bits:
             raise Refused(
-                "trees.bits = 0 asks for exact histograms, off which bins are read row by row; a job may give 3 "
-                "to 8, or this party sets limits.trees_exact = true"
+                "trees.bits = 0 asks for exact histograms, off which bins are read row by row; give 3 "
+                "to 8, or set limits.trees_exact = true here"
             )
         _check_each("trees", ("bin_rows", "node_rows", "noise"), terms.trees, limits)
 

@@ -115,6 +115,7 @@ class StoredTables:
             made.outputs,
             open_columns(self._path(name, "X")),
             open_columns(y) if y.exists() else None,
+            categories=made.numbered,
         )
 
     def _files(
