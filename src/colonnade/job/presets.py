@@ -53,7 +53,7 @@ class Preset:
 PASSES: Defaults = {"train": {"epochs": 30}}
 MORE_PASSES: Defaults = {"train": {"epochs": 60}}
 
-TREES: Defaults = {"train": {"epochs": 100}, "trees": {"bits": 6}}
+TREES: Defaults = {"train": {"epochs": 100}, "trees": {"bits": 6, "categories": "sets"}}
 
 MANY_DIRECTIONS: Defaults = {"cascade": {"directions": 100}}
 
