@@ -48,11 +48,14 @@ container-try:          ## the Containerfile's steps in a clean Debian, and thre
 
 .venv/.ready: pyproject.toml setup.py constraints.txt $(wildcard src/colonnade/*.h src/colonnade/*/_*.c src/colonnade/*/*/*.[ch])
 	$(PYTHON) -c 'import sys; sys.exit("Colonnade needs Python 3.11 or newer; set PYTHON=/path/to/python3.11") if sys.version_info < (3, 11) else 0'
+	@echo "installing Colonnade and what it needs into .venv (a minute; nothing outside this folder changes)"
 	$(PYTHON) -m venv .venv
+	@echo "  numpy, scipy, scikit-learn, pyarrow, cryptography and others; the C files are compiled where a compiler is"
 	$(INSTALL) .
 	touch $@
 
 .venv/.ready-dev: .venv/.ready bench/pyproject.toml
+	@echo "installing what the tests need, too: torch, mlflow, optuna and others (some minutes)"
 	$(INSTALL) '.[dev,docs,excel,export,images,mlflow,privacy,serve,torch,tune]' --editable ./bench
 	$(INSTALL) '.[mpi]' || echo "no MPI could be installed: its tests are skipped"
 	touch $@

@@ -95,6 +95,6 @@ def _with_gaps(values: list[str], part: float, rng: np.random.Generator) -> list
 
 def _write(path: Path, table: dict[str, list[str]], rows: list[int]) -> None:
     with drafted(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
+        writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table)
         writer.writerows([column[row] for column in table.values()] for row in rows)

@@ -53,7 +53,7 @@ class TestScores:
         if self.ids is not None:
             names, columns = ["id", *names], [self.ids, *columns]
         with drafted(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
+            writer = csv.writer(file, lineterminator="\n")
             writer.writerow(names)
             writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
 

@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
-from sklearn.metrics import accuracy_score, log_loss, mean_poisson_deviance, mean_squared_error, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    log_loss,
+    mean_poisson_deviance,
+    mean_squared_error,
+    r2_score,
+    roc_auc_score,
+)
 from sklearn.pipeline import make_pipeline
 
 from colonnade import VerticalClassifier, VerticalRegressor
@@ -31,7 +38,7 @@ LEAST = 1e-12  # a probability of 0 would make the loss infinite
 
 @dataclass(frozen=True)
 class Quality:
-    """How good predictions of test rows are; a number to predict has neither accuracy nor AUC."""
+    """How good predictions of test rows are; a number to predict has R2 for an accuracy, and no AUC."""
 
     loss: float
     accuracy: float = float("nan")
@@ -41,7 +48,7 @@ class Quality:
     def of(kind: Kind, y: NDArray[Any], predicted: NDArray[np.float64]) -> Quality:
         """Measure predictions: a probability for each class, or a number a row."""
         if kind == "number":
-            return Quality(float(mean_squared_error(y, predicted)))
+            return Quality(float(mean_squared_error(y, predicted)), float(r2_score(y, predicted)))
         if kind == "counts":
             return Quality(float(mean_poisson_deviance(y, predicted)))
         classes, place = np.unique(y, return_inverse=True)

@@ -7,6 +7,8 @@ and mistakes answer at once.
 
 from __future__ import annotations
 
+import difflib
+import errno
 import sys
 import traceback
 from typing import Any
@@ -70,7 +72,17 @@ class Colonnade(click.Group):
                 traceback.print_exception(error)
             else:
                 _say(_failure(error))
-            return error.exit_code if isinstance(error, ColonnadeError) else 1
+            return _code(error)
+
+
+CHANGE_INPUT = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR)
+
+
+def _code(error: Exception) -> int:
+    """Return the number to exit with: 2 where the input, or the disk that it lies on, has to change."""
+    if isinstance(error, ColonnadeError):
+        return error.exit_code
+    return 2 if isinstance(error, OSError) and error.errno in CHANGE_INPUT else 1
 
 
 def _failure(error: Exception) -> str:
@@ -78,7 +90,8 @@ def _failure(error: Exception) -> str:
     if isinstance(error, ColonnadeError):
         return str(error)
     if isinstance(error, OSError):
-        return f"{error.filename or 'the system'}: {error.strerror or error}"
+        remedy = "; make room, or choose another --out" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        return f"{error.filename or 'the system'}: {error.strerror or error}{remedy}"
     return f"unexpected {type(error).__name__}: {error}; `colonnade --debug ...` shows where"
 
 
@@ -88,10 +101,29 @@ def _say(text: str) -> None:
 
 def _usage(error: click.ClickException) -> str:
     """Return what the user is told about a wrong command line."""
-    text = error.format_message().rstrip(".")
+    text = _no_such(error) if isinstance(error, click.NoSuchOption) else error.format_message().rstrip(".")
     if isinstance(error, click.UsageError) and error.ctx is not None:
         text += f"{'' if text.endswith('?') else ';'} `{error.ctx.command_path} --help` tells more"
     return text
+
+
+def _no_such(error: click.NoSuchOption) -> str:
+    """Return what an option that there is not may have meant: a key of the job, an option spelt nearly so."""
+    name = error.option_name.lstrip("-").replace("-", "_")
+    for section, keys in JOB_KEYS.items():
+        if name in keys:
+            said = f"it is a key of the job file: [{section}] {name} = ..."
+            return f"No such option: {error.option_name}; {said}"
+    known = [] if error.ctx is None else [word for each in error.ctx.command.params for word in each.opts]
+    near = difflib.get_close_matches(error.option_name, known, n=1, cutoff=0.75)
+    return f"No such option: {error.option_name}" + (f"; did you mean {near[0]}?" if near else "")
+
+
+JOB_KEYS = {
+    "train": ("epochs", "batch", "step", "l2", "l1", "loss", "tolerance", "target", "ahead", "max_delay"),
+    "data": ("label", "id", "test_fraction", "scale", "missing", "positive", "categorical", "drop", "active"),
+    "secure": ("sum", "labels", "helper", "scores"),
+}
 
 
 @click.group(

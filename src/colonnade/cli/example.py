@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -29,4 +30,5 @@ def example(folder: Path, as_json: bool) -> None:
         click.echo(json.dumps([str(path) for path in files]))
         return
     click.echo(f"written: {', '.join(map(str, files))}")
-    click.echo(f"next: colonnade new {files[0]} {files[1]} --label default --id customer")
+    both = " ".join(shlex.quote(str(path)) for path in files)
+    click.echo(f"next: colonnade new {both} --label default --id customer")

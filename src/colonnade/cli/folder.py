@@ -6,10 +6,10 @@
     DIR/job.toml           the job as it was run, to run it again
     DIR/audit.json         what attacks on the run found, after `colonnade audit`
 
-A folder that holds something else is refused before any work is done, and so is one that cannot be
-written, or that another run is being written to. An earlier run is replaced, and nothing of it stays beside
-the new result; what a run that was cut off left is no obstacle. result.json comes last: where it is, all
-else is complete.
+A folder that holds something else is refused before any work is done, and so is one that cannot be written,
+or that another run is being written to. An earlier run is moved aside, to DIR.1, DIR.2 and so on; nothing of
+it stays beside the new result; what a run that was cut off left is no obstacle. result.json comes last: where
+it is, all else is complete.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colonnade import findings, search, test_scores
+from colonnade.cli.machine import note
 from colonnade.errors import DataError, JobError
 from colonnade.result import Result
 from colonnade.timeline import FILE as TIMELINE
@@ -38,12 +39,25 @@ if TYPE_CHECKING:
     from colonnade.run.federate import Finished
 
 RESULT = "result.json"
+MODELS, TEST_SCORES = "models", test_scores.FILE
 BEST = "best.toml"
 FIGURE = "loss.svg"
 OLD_FIGURE = "loss.png"  # which 0.2 drew as well
 REPORT = "report.html"
 JOB = "job.toml"
-MODELS, TEST_SCORES = "models", test_scores.FILE
+OF_A_RUN = (
+    RESULT,
+    JOB,
+    TEST_SCORES,
+    BEST,
+    search.FILE,
+    FIGURE,
+    OLD_FIGURE,
+    REPORT,
+    TIMELINE,
+    findings.FILE,
+    MODELS,
+)
 DRAFT = ".run.part"
 LEFT_BY_PARTIES = {"parties"}  # the network world leaves it, also where a run failed
 WRITTEN = "# The job of this run, as it was run; `colonnade run` wrote this file and will replace it.\n"
@@ -118,7 +132,7 @@ def _writable(folder: Path) -> bool:
 
 
 def store_run(folder: Path, done: Finished, *, plot: bool) -> list[Path]:
-    """Write all that a run keeps, in place of an earlier run. Returns what was written."""
+    """Write all that a run keeps; an earlier run is moved aside. Returns what was written."""
     from colonnade.job.writing import as_toml
     from colonnade.run.run_shares import keep
 
@@ -135,6 +149,7 @@ def store_run(folder: Path, done: Finished, *, plot: bool) -> list[Path]:
     except (OSError, DataError) as error:
         shutil.rmtree(draft, ignore_errors=True)
         raise JobError(f"{folder}: the run cannot be kept there: {error}") from error
+    move_aside(folder)
     # the result first: half of an earlier run is none
     for name in (RESULT, JOB, TEST_SCORES, BEST, search.FILE):
         (folder / name).unlink(missing_ok=True)
@@ -142,6 +157,21 @@ def store_run(folder: Path, done: Finished, *, plot: bool) -> list[Path]:
     kept = [path.rename(folder / path.name) for path in sorted(draft.iterdir())]
     draft.rmdir()
     return [*store(folder, done.result, plot=plot, timeline=done.timeline), *kept]
+
+
+def move_aside(folder: Path) -> Path | None:
+    """Move an earlier run out of a folder, with its report and its model; returns where to."""
+    if not _is_run(folder / RESULT):
+        return None
+    number = 1
+    while (aside := folder.with_name(f"{folder.name}.{number}")).exists():
+        number += 1
+    aside.mkdir()
+    for name in OF_A_RUN:  # the result first: half of an earlier run is none
+        if (folder / name).exists():
+            (folder / name).rename(aside / name)
+    note(f"the run that was in {folder} is now in {aside}")
+    return aside
 
 
 def store(folder: Path, result: Result, *, plot: bool, timeline: Timeline | None = None) -> list[Path]:

@@ -6,7 +6,8 @@ import os
 import re
 import shlex
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -96,6 +97,12 @@ def new(
         _check_parties(parties, holder, label, joined_by)
     names = _names(files) if len(files) > 1 else {}
     joining = evident or Joining.of(surveys, joined_by)
+    if len(surveys) > 1 and not joining.common:
+        which = ", ".join(
+            f"'{column}' of {each.path} ({_some_ids(each.ids(column))})"
+            for each, column in zip(surveys, joined_by, strict=True)
+        )
+        raise DataError(f"--id: no id is in all files: {which}; name the columns that have the same ids")
     if joining.said and not as_json:
         click.echo(f"ids:     {joining.said}" if ids else f"ids:     '{joined_by[0]}': {joining.said}")
     text = _job(surveys, names, holder, label, joining, parties or 2, blind, out)
@@ -104,8 +111,10 @@ def new(
     if as_json:
         print_json({"written": str(out), "label_at": str(holder.path), "found": found})
         return
-    shown = f"colonnade run {out} --report"
-    click.echo(f"\nwritten: {out}\nnext:    colonnade run {out} --check\n         {shown}")
+    named = shlex.quote(str(out))
+    click.echo(
+        f"\nwritten: {out}\nnext:    colonnade run {named} --check\n         colonnade run {named} --report"
+    )
 
 
 def _holder(surveys: Sequence[Survey], label: str | None, ids: Sequence[str]) -> Survey:
@@ -202,6 +211,11 @@ class Joining(NamedTuple):
         by_rule = f" with keys = [{rule}]" if rule else ""
         said = f"{common:,} {'is' if common == 1 else 'are'} in all files{by_rule}"
         return Joining(columns, rule, said, common)
+
+
+def _some_ids(ids: Iterable[object]) -> str:
+    """Return the first few ids of a file, to compare with another's."""
+    return ", ".join(map(str, islice(ids, 2))) + ", ..."
 
 
 def _names(files: Sequence[Source]) -> dict[str, Source]:

@@ -82,7 +82,7 @@ def _by_party(files: Sequence[str]) -> dict[str, Source]:
 def _write(file: TextIO, model: KeptModel, rows: NewRows, z: Floats) -> None:
     """Write a line for every row: its id or number, its score, its probability, what is predicted."""
     columns = {**_first(rows, len(z)), **_columns(model, z)}
-    writer = csv.writer(file)
+    writer = csv.writer(file, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(zip(*columns.values(), strict=True))
 

@@ -118,7 +118,7 @@ def _write(
 ) -> None:
     """Write these patients and columns as CSV, with the ids as this department spells them."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        write = csv.writer(file).writerow
+        write = csv.writer(file, lineterminator="\n").writerow
         write(
             ["patient", *(str(bunch.feature_names[j]) for j in columns), *(["diagnosis"] if labels else [])]
         )

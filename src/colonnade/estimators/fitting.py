@@ -97,13 +97,13 @@ def _choose(
     """Return what becomes of outliers, by training rows that are held back, where that is cheap to try."""
     job = composition.job
 
-    def error(held_back: Mapping[str, PartyData]) -> float:
+    def errors(held_back: Mapping[str, PartyData]) -> Floats:
         prepared = {party: each.prepare() for party, each in held_back.items()}
         train = {party: each.train for party, each in prepared.items()}
         test = {party: each.test for party, each in prepared.items() if each.test is not None}
-        return run_tables(job, Tables("X", train, test, active)).result.metrics["rmse"]
+        return run_tables(job, Tables("X", train, test, active)).squared_errors()
 
-    return choose(parties, error, job.seed) if composition.tries_tails else None
+    return choose(parties, errors, job.seed) if composition.tries_tails else None
 
 
 def _embedded(specs: ModelSpecs, scores: int, tables: Mapping[str, Table], own: Mapping[str, object]) -> int:

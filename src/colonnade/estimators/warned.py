@@ -35,8 +35,10 @@ def warn_of_strangers(preparations: Mapping[str, Preparation], tables: Mapping[s
 
 def warn_of_openings(result: Result) -> None:
     """Say in one line what a run would open between companies."""
-    found = [f"{party} {words[0]}" for party, words in learnt(result).items() if words]
+    found: dict[str, list[str]] = {}
+    for party, words in learnt(result).items():
+        for sentence in words[:1]:
+            found.setdefault(sentence, []).append(party)
     if found:
-        warn(
-            f"between companies this run would tell: {'; '.join(found)}. See result_.privacy", PrivacyWarning
-        )
+        told = [f"{', '.join(p)}{':' * (len(p) > 1)} {sentence}" for sentence, p in found.items()]
+        warn(f"between companies this run would tell: {'; '.join(told)}. See result_.privacy", PrivacyWarning)

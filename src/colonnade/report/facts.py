@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeVar
 
 import numpy as np
@@ -93,7 +94,7 @@ def read_run(folder: Path) -> ReportFacts:
         job=job,
         findings=tuple(_if_there(folder / AUDIT, read_findings) or ()),
         made=f"{when:%Y-%m-%d %H:%M} UTC",
-        command=f"colonnade run {folder / JOB} --out {again}" if job else "",
+        command=f"colonnade run {quote(str(folder / JOB))} --out {quote(str(again))}" if job else "",
     )
 
 

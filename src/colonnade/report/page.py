@@ -141,16 +141,17 @@ def _job(one: ReportFacts) -> Html:
 
 def _side_by_side(title: str, runs: Mapping[str, ReportFacts]) -> Html:
     """Return all runs in one table, and their curves over each other."""
+    columns, measured = summary.overview([one.result for one in runs.values()])
     rows = [
-        (name, one.result.algorithm, one.result.dataset, *summary.overview(one.result))
-        for name, one in runs.items()
+        (name, one.result.algorithm, one.result.dataset, *cells)
+        for (name, one), cells in zip(runs.items(), measured, strict=True)
     ]
     figures = [loss_section({name: one.result for name, one in runs.items()})]
     scored = {n: one.scores for n, one in runs.items() if one.scores is not None and one.scores.z.ndim == 1}
     binary = {n: scores for n, scores in scored.items() if set(scores.y.tolist()) == {-1.0, 1.0}}
     if len(binary) > 1:
         figures.append(side_by_side(roc_of(binary)))
-    head = ("run", "algorithm", "data", *summary.OVERVIEW)
+    head = ("run", "algorithm", "data", *columns)
     return joined(
         tag("h1", title), table("All runs, one below the other", head, rows, class_="numbers runs"), *figures
     )

@@ -105,22 +105,22 @@ def signed(key: str, value: float) -> str:
     return f"{'-' if value < 0 else '+'}{shown}"
 
 
-OVERVIEW = ("training loss", "above the pooled optimum", "test", "time", "sent", "epsilon")
+SIDE_BY_SIDE = ("test_auc", "test_accuracy", "r2", "d2", "rmse", "test_loss", "train_loss", "suboptimality")
 
 
-def overview(result: Result) -> tuple[str, ...]:
-    """Return a run as one row under `OVERVIEW`; its test metric is the accuracy, or the RMSE of a
-    regression."""
-    cost, metrics = result.cost, result.metrics
-    test = next((key for key in ("test_accuracy", "rmse") if key in metrics), "test_loss")
-    return (
-        metric("train_loss", metrics.get("train_loss")),
-        metric("suboptimality", metrics.get("suboptimality")),
-        f"{NAMES[test].removeprefix('test ')} {metric(test, metrics.get(test))}" if test in metrics else "",
-        duration(cost.seconds if cost.virtual_seconds is None else cost.virtual_seconds),
-        size(cost.bytes_sent),
-        "" if result.privacy.epsilon is None else f"{result.privacy.epsilon:.3g}",
-    )
+def overview(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
+    """Return the header and a row for every run: all metrics that some run has, and what each cost."""
+    keys = [key for key in SIDE_BY_SIDE if any(key in result.metrics for result in results)]
+    private = any(result.privacy.epsilon is not None for result in results)
+    head = [*(NAMES[key] for key in keys), "time", "sent", *(["epsilon"] if private else [])]
+    rows = []
+    for result in results:
+        cost, epsilon = result.cost, result.privacy.epsilon
+        spent = cost.seconds if cost.virtual_seconds is None else cost.virtual_seconds
+        noise = ["" if epsilon is None else f"{epsilon:.3g}"] if private else []
+        measured = [metric(key, result.metrics.get(key)) for key in keys]
+        rows.append([*measured, duration(spent), size(cost.bytes_sent), *noise])
+    return head, rows
 
 
 def sent(results: Iterable[Result]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from colonnade.arrays import Floats
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.data.prepare.labels import Labels, check_labels
@@ -57,6 +58,14 @@ class Finished:
     rows: int = 0  # to train on
     test: TestScores | None = None
     pooled: Pooled | None = None
+
+    def squared_errors(self) -> Floats:
+        """Return the squared error of every test row, where a number is predicted."""
+        if self.test is None:
+            raise DataError("there are no scores of test rows")
+        predicted = LOSSES[self.plan.objective.loss].predict(self.test.z)
+        squares: Floats = (predicted - self.test.y) ** 2
+        return squares
 
     @property
     def timeline(self) -> Timeline | None:
@@ -153,11 +162,11 @@ def read_and_choose(composition: Composition, tell: Callable[[str], None] = lamb
         composition.job, compare=False, train=msgspec.structs.replace(composition.job.train, target=None)
     )
 
-    def error(parties: Mapping[str, PartyData]) -> float:
+    def errors(parties: Mapping[str, PartyData]) -> Floats:
         held_back = replace(assigned, parties=dict(parties))
-        return conclude(job, *order_of(replace(composition, job=job), held_back)).result.metrics["rmse"]
+        return conclude(job, *order_of(replace(composition, job=job), held_back)).squared_errors()
 
-    found = choose(assigned.parties, error, job.seed, tell)
+    found = choose(assigned.parties, errors, job.seed, tell)
     if found is None:
         return assigned
     return replace(assigned, parties=with_tails(assigned.parties, found.tails), chosen=found.said())

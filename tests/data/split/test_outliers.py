@@ -104,24 +104,25 @@ def test_test_rows_have_no_part_in_the_choice() -> None:
     X, _ = rows(mistakes=False)
     seen: list[tuple[int, int]] = []
 
-    def measure(parties: Any) -> float:
+    def measure(parties: Any) -> Any:
         (data,) = parties.values()
         seen.append((data.train.rows, data.test.rows))
-        return 1.0
+        return np.ones(data.test.rows)
 
     found = choose({"bank": party(X)}, measure, seed=0)
     assert found is not None
     assert found.tails == "bend"  # which is safer where both are as good
+    assert "which may be chance" in found.said()
     assert seen == [(200, 100)] * (2 * FOLDS)
 
 
 def test_columns_that_cannot_be_trained_on_as_they_are_are_drawn_nearer() -> None:
     X, _ = rows(mistakes=True)
 
-    def measure(parties: Any) -> float:
+    def measure(parties: Any) -> Any:
         if parties["bank"].recipe.tails == "keep":
             raise FixedPointOverflow("too large")
-        return 2.0
+        return np.full(parties["bank"].test.rows, 2.0)
 
     found = choose({"bank": party(X)}, measure, seed=0)
     assert found is not None
@@ -131,7 +132,7 @@ def test_columns_that_cannot_be_trained_on_as_they_are_are_drawn_nearer() -> Non
 def test_nothing_is_tried_without_outliers_or_with_very_few_rows() -> None:
     X = np.random.default_rng(0).random((ROWS, 3))
 
-    def never(parties: Any) -> float:
+    def never(parties: Any) -> Any:
         raise AssertionError("nothing was to be tried")
 
     assert choose({"bank": party(X)}, never, seed=0) is None
@@ -149,3 +150,17 @@ def test_a_new_row_far_beyond_all_others_is_scored_as_one_that_is_far() -> None:
     assert X[0] == X[1] > X[2] > 0 > X[3]
     assert np.isfinite(X).all()
     assert np.allclose(kept.transform(raw).X, (values - 25.75) / np.std(values))
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_a_difference_within_chance_does_not_turn_the_choice(order: int) -> None:
+    X, _ = rows(mistakes=False)
+    noise = np.random.default_rng(order).normal(size=2 * ROWS)
+    drawn = iter(np.split(noise, 2 * FOLDS))
+
+    def measure(parties: Any) -> Any:  # two treatments that are as good as each other, up to chance
+        return (1.0 + 0.05 * next(drawn)) ** 2
+
+    found = choose({"bank": party(X)}, measure, seed=order)
+    assert found is not None
+    assert (found.tails, found.sure) == ("bend", False)
