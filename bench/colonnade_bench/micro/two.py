@@ -119,9 +119,8 @@ def audits(names: list[str]) -> None:
     for name in names:
         for mode in MODES:
             for each in audit(job_of(name, mode, compare=False)).findings:
-                print(
-                    f"{name:>20}{mode:>8}  {each.by:>8}  {each.attack:<36}{each.success}; guessing {each.guessing}"
-                )
+                reached = f"{each.success}; guessing {each.guessing}"
+                print(f"{name:>20}{mode:>8}  {each.by:>8}  {each.attack:<36}{reached}")
 
 
 def main() -> None:
