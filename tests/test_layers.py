@@ -73,6 +73,7 @@ STREETS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("split",),
     ),
     "deploy": (
+        ("telemetry_settings",),
         ("settings", "tokens"),
         ("terms",),
         ("rows",),
@@ -85,6 +86,7 @@ STREETS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("negotiate",),
         ("runs",),
         ("daemon",),
+        ("telemetry",),
         ("http",),
         ("main",),
     ),

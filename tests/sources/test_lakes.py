@@ -38,13 +38,12 @@ def iceberg(customers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     place = {"uri": f"sqlite:///{tmp_path}/catalogue.db", "warehouse": f"file://{tmp_path}/lake"}
     for name, value in {**place, "type": "sql", "token": SECRET}.items():
         monkeypatch.setenv(f"PYICEBERG_CATALOG__RISK__{name.upper()}", value)
-    catalogue = sql.SqlCatalog("risk", **place)
-    catalogue.create_namespace("bank")
-    table = catalogue.create_table("bank.customers", schema=customers.schema)
-    table.append(customers.slice(0, 10))
-    table.overwrite(customers)
-    table.delete("age > 60")
-    catalogue.close()
+    with sql.SqlCatalog("risk", **place) as catalogue:
+        catalogue.create_namespace("bank")
+        table = catalogue.create_table("bank.customers", schema=customers.schema)
+        table.append(customers.slice(0, 10))
+        table.overwrite(customers)
+        table.delete("age > 60")
     return "iceberg://risk#bank.customers"
 
 

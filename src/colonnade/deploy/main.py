@@ -14,9 +14,10 @@ from threadpoolctl import threadpool_limits
 from colonnade.deploy.daemon import control
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http import monitor
-from colonnade.deploy.process.logs import log_to_stderr
+from colonnade.deploy.process.logs import log_as, log_to_stderr
 from colonnade.deploy.process.memory import start_tidy, stay_tidy
 from colonnade.deploy.settings import Serve, Settings
+from colonnade.deploy.telemetry.traces import Tracer
 from colonnade.errors import JobError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ MOST_FILES = 65536
 
 def run_daemon(settings: Settings) -> None:
     """Run a party's daemon in this process until it gets SIGINT or SIGTERM."""
+    log_as(settings.name, settings.telemetry.log, settings.telemetry.level)
     log_to_stderr()
     _allow_files()
     start_tidy()
@@ -53,6 +55,10 @@ async def _main(settings: Settings) -> None:
     async with AsyncExitStack() as stack:
         stack.callback(asyncio.ensure_future(stay_tidy()).cancel)
         daemon = Daemon(settings, apart=True)
+        if settings.telemetry.traces is not None:
+            tracer = Tracer(settings.name, settings.telemetry.traces)
+            daemon.books.watchers.append(tracer.watch)
+            stack.push_async_callback(tracer.close)
         await daemon.open()
         stack.push_async_callback(daemon.close)
         commands = await control.serve(daemon)
@@ -64,6 +70,8 @@ async def _main(settings: Settings) -> None:
             stack.push_async_callback(site.close)
         elif settings.monitor is not None:
             stack.callback((await monitor.serve(daemon)).close)
+        if settings.telemetry.listen is not None:
+            stack.callback((await monitor.serve_telemetry(daemon)).close)
         if settings.serve is not None:
             service = _service(daemon, settings.serve)
             await service.open()

@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from colonnade.conversations.conversation import Leak
+from colonnade.deploy.telemetry_settings import Telemetry, check_telemetry
 from colonnade.errors import JobError, suggest
 from colonnade.job import (
     HERE,
@@ -185,6 +186,7 @@ class Settings(Section, frozen=True, kw_only=True):
     policy: Policy = Policy()
     limits: Limits = Limits()
     serve: Serve | None = None
+    telemetry: Telemetry = Telemetry()
     folder: str = ""  # where the file lies; set when it is read
 
     def path(self, name: str) -> Path:
@@ -266,6 +268,9 @@ def _check(settings: Settings, where: str) -> None:
         raise JobError(f"{where}: monitor: {settings.monitor}; it is not encrypted, so it stays on 127.0.0.1")
     if settings.monitor_token_file is not None and settings.monitor is None:
         raise JobError(f"{where}: monitor_token_file: there is no monitor; say where, as monitor = HOST:PORT")
+    check_telemetry(settings.telemetry, where)
+    if settings.telemetry.listen is not None:
+        address(settings.telemetry.listen, f"{where}: telemetry.listen")
     if memory_of(settings.memory) is None:
         raise JobError(f"{where}: memory: {settings.memory!r} is no size of memory; write '2GB' or '512MB'")
     for name, entry in settings.data.items():

@@ -93,7 +93,8 @@ def _scan(address: Address) -> tuple[Opened, Any]:
     password = urlsplit(str(settings.get("uri", ""))).password
     secrets = Opened("", (*values, *([password] if password else [])))
     with _understood(address, secrets):
-        return secrets, load_catalog(name, **settings).load_table(address.part).scan()
+        with load_catalog(name, **settings) as catalogue:
+            return secrets, catalogue.load_table(address.part).scan()
 
 
 def _named(address: Address, secrets: Opened, batches: Iterator[Any]) -> Iterator[Any]:

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from colonnade import __version__
 from colonnade.deploy.books import unfinished
+from colonnade.deploy.books.counts import Counts
 from colonnade.deploy.books.journal import Journal
 from colonnade.deploy.books.ledger import Ledger
 from colonnade.deploy.books.unfinished import Unfinished
@@ -84,9 +86,11 @@ class Daemon:
         self.no_scores: str | None = (
             None  # why the service answers nothing now; "": it does; None: there is none
         )
+        self.counts = Counts()
         self.shares_held = SharesHeld(settings, self.peers.send)
         self.invite: Callable[[str], str] = _no_page
         self.books = Runs(settings, credentials, self.peers, self.journal, Ledger(settings.state), self.apart)
+        self.books.watchers.append(self._count)
         self.proposing = Proposing(self.books)
         self.train, self.score = self.proposing.train, self.proposing.score  # what it does for its own people
         self.answering = Answering(self.books)
@@ -163,6 +167,11 @@ class Daemon:
             await self.proposing.wait_longer(run, run.agreement, peer, message.seconds)
         elif run is not None and run.proposer == peer:
             self.answering.wait_longer(run, message.seconds)
+
+    def _count(self, run: Run, state: str) -> None:
+        """Take down when a run last ended well."""
+        if state == "done":
+            self.counts.last_done["score" if run.trains is None else "train"] = time.time()
 
     def _left(self, peer: str, reason: str) -> None:
         """Take a peer that went away as one that refuses what it was asked, and withdraws what it asked."""

@@ -6,12 +6,18 @@ Nothing here tells about data: there are only counts of peers, runs, bytes and r
 from __future__ import annotations
 
 import asyncio
+import hmac
+import re
+import ssl
 from collections.abc import Iterator
 from contextlib import suppress
 
 from colonnade.deploy.daemon.daemon import Daemon
-from colonnade.deploy.http.connections import ConnectionLimits
+from colonnade.deploy.http.connections import HANDSHAKE_S, ConnectionLimits
 from colonnade.deploy.settings import address
+from colonnade.deploy.telemetry import metrics
+from colonnade.deploy.tokens import read_token
+from colonnade.errors import CertificateError
 from colonnade.net.stream.channel import cannot_listen
 
 LIMIT = 8192
@@ -19,28 +25,61 @@ PATIENCE_S = 5.0
 
 
 async def serve(daemon: Daemon) -> asyncio.Server:
-    """Start the server of both pages."""
-    host, port = address(daemon.settings.monitor or "", "monitor")
+    """Start the server of these pages on loopback, for everybody on this machine."""
+    return await _listen(daemon, "monitor", daemon.settings.monitor or "")
+
+
+async def serve_telemetry(daemon: Daemon) -> asyncio.Server:
+    """Start the same where [telemetry] says: with TLS, and a token for the metrics, if it has them."""
+    settings, given = daemon.settings, daemon.settings.telemetry
+    token = None
+    if given.token_file is not None:
+        token = read_token(settings.path(given.token_file), "telemetry.token_file")
+    tls = None
+    if given.certificate is not None and given.key is not None:
+        try:
+            tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            tls.load_cert_chain(settings.path(given.certificate), settings.path(given.key))
+        except (OSError, ssl.SSLError) as error:
+            raise CertificateError(f"telemetry: its certificate cannot be used: {error}") from error
+    return await _listen(daemon, "telemetry.listen", given.listen or "", token, tls)
+
+
+async def _listen(
+    daemon: Daemon, setting: str, where: str, token: str | None = None, tls: ssl.SSLContext | None = None
+) -> asyncio.Server:
+    """Start a server of these pages at the address that a setting names."""
+    host, port = address(where, setting)
 
     def visitor() -> asyncio.StreamReaderProtocol:
         reader = asyncio.StreamReader(limit=LIMIT)
-        return asyncio.StreamReaderProtocol(reader, lambda r, w: _answer(daemon, r, w))
+        return asyncio.StreamReaderProtocol(reader, lambda r, w: _answer(daemon, token, r, w))
 
+    patience = HANDSHAKE_S if tls is not None else None
     try:
-        return await asyncio.get_running_loop().create_server(ConnectionLimits(visitor), host, port)
+        return await asyncio.get_running_loop().create_server(
+            ConnectionLimits(visitor), host, port, ssl=tls, ssl_handshake_timeout=patience
+        )
     except OSError as error:
-        raise cannot_listen("monitor:", str(daemon.settings.monitor), error) from error
+        raise cannot_listen(f"{setting}:", where, error) from error
 
 
-async def _answer(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _answer(
+    daemon: Daemon, token: str | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
     """Answer one HTTP request and close the connection."""
     try:
         async with asyncio.timeout(PATIENCE_S):
-            request = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)
-            status, body = page(daemon, request[1].decode(errors="replace") if len(request) > 1 else "")
-            head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\n"
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            words = head.split(" ", 2)
+            path = words[1] if len(words) > 1 else ""
+            if path == "/metrics" and not _may_ask(head, token):
+                status, body = "401 Unauthorized", "show the token: Authorization: Bearer TOKEN\n"
+            else:
+                status, body = page(daemon, path)
             writer.write(
-                f"{head}Content-Length: {len(body.encode())}\r\nConnection: close\r\n\r\n{body}".encode()
+                f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\n"
+                f"Content-Length: {len(body.encode())}\r\nConnection: close\r\n\r\n{body}".encode()
             )
             await writer.drain()
     except (OSError, EOFError, TimeoutError, asyncio.LimitOverrunError):
@@ -48,6 +87,12 @@ async def _answer(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio.
     finally:
         with suppress(OSError):
             writer.close()
+
+
+def _may_ask(head: str, token: str | None) -> bool:
+    """Return whether a request shows the token, where there is one."""
+    shown = re.search(r"^authorization:[ \t]*bearer[ \t]+(\S+)[ \t]*\r?$", head, re.IGNORECASE | re.MULTILINE)
+    return token is None or (shown is not None and hmac.compare_digest(shown[1].encode(), token.encode()))
 
 
 def page(daemon: Daemon, path: str) -> tuple[str, str]:
@@ -59,7 +104,7 @@ def page(daemon: Daemon, path: str) -> tuple[str, str]:
             status = "503 Service Unavailable" if daemon.no_scores else "200 OK"
             return status, f"{', '.join(ailments(daemon)) or 'ready'}\n"
         case "/metrics":
-            return "200 OK", "\n".join(metrics(daemon)) + "\n"
+            return "200 OK", metrics.page(daemon)
         case _:
             return "404 Not Found", "there is /health, /ready and /metrics\n"
 
@@ -70,39 +115,3 @@ def ailments(daemon: Daemon) -> Iterator[str]:
         yield f"away: {' '.join(away)}"
     if daemon.no_scores:
         yield f"no scores: {daemon.no_scores}"
-
-
-def metrics(daemon: Daemon) -> Iterator[str]:
-    """Yield the lines of the metrics page: counters and gauges, each after its description."""
-
-    def about(name: str, kind: str, text: str) -> str:
-        return f"# HELP colonnade_{name} {text}\n# TYPE colonnade_{name} {kind}"
-
-    yield about("info", "gauge", "The version that runs.")
-    yield f'colonnade_info{{party="{daemon.me}",version="{daemon.version}"}} 1'
-    yield about("peer_up", "gauge", "Whether the line to a peer stands.")
-    for peer, line in daemon.mux.lines.items():
-        yield f'colonnade_peer_up{{peer="{peer}"}} {int(line.up)}'
-    if daemon.no_scores is not None:
-        yield about("service_ready", "gauge", "Whether the prediction service answers.")
-        yield f"colonnade_service_ready {int(not daemon.no_scores)}"
-    yield about("runs_active", "gauge", "Runs now.")
-    yield f"colonnade_runs_active {len(daemon.runs)}"
-    yield about("proposals_waiting", "gauge", "Proposals that wait for the operator.")
-    yield f"colonnade_proposals_waiting {len(daemon.approvals.held)}"
-    yield about("runs_total", "counter", "Runs that ended, by how.")
-    for state in ("done", "failed", "refused", "withdrawn", "expired"):
-        yield f'colonnade_runs_total{{state="{state}"}} {daemon.journal.ended[state]}'
-    counters = {
-        "sent_bytes_total": ("Bytes sent in all runs, framing included.", daemon.books.sent_bytes()),
-        "strangers_total": ("Connections turned away.", sum(daemon.mux.strangers().values())),
-        "frames_refused_total": ("Frames refused.", sum(daemon.mux.refused.values())),
-        "scored_rows_total": ("Rows scored for this party or by it for others.", daemon.journal.scored_rows),
-    }
-    for name, (text, value) in counters.items():
-        yield about(name, "counter", text)
-        yield f"colonnade_{name} {value}"
-    yield about("score_psi", "gauge", "PSI of served scores against those of the test rows.")
-    for model, scores in daemon.journal.scores.items():
-        if (psi := scores.psi) is not None:
-            yield f'colonnade_score_psi{{model="{model}"}} {psi:.6g}'

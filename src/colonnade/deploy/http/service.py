@@ -66,7 +66,7 @@ class Service:
 
     async def open(self) -> None:
         """Listen for requests, and begin to keep a session with the other parties."""
-        app = web.Application(client_max_size=self._serve.max_bytes, middlewares=[self._guard])
+        app = web.Application(client_max_size=self._serve.max_bytes, middlewares=[self._counted, self._guard])
         app.router.add_post("/v1/score", self._score)
         app.router.add_post("/v1/refresh", self._refresh)
         app.router.add_get("/v1/model", self._model)
@@ -96,6 +96,17 @@ class Service:
         except (OSError, ssl.SSLError) as error:
             raise CertificateError(f"serve: the service's certificates cannot be used: {error}") from error
         return context
+
+    @web.middleware
+    async def _counted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Count requests by their codes, and how long scores took."""
+        began, counts = time.perf_counter(), self._daemon.counts
+        answer = await handler(request)
+        counts.requests[str(answer.status)] += 1
+        if request.path == "/v1/score" and answer.status == 200:
+            counts.request_s.add(time.perf_counter() - began)
+            counts.last_scores = time.time()
+        return answer
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:

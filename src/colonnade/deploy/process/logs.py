@@ -1,13 +1,27 @@
-"""How a daemon and the processes of its runs write their log: to standard error, a line for every message."""
+"""How a daemon and the processes of its runs write their log: to standard error, a line for every message.
+
+A line is text or JSON, as the settings say ([telemetry] log); the processes that a daemon starts hear of it
+by their environment. What is logged while a run is played has its number.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+
+import msgspec
 
 FEW, MINUTE_S = 10, 60.0  # lines of strangers in this many seconds
 LONGEST = 200  # characters of one
+HOW = "COLONNADE_LOG"  # in the environment: the party, text or json, and the lowest level
+
+RUN: ContextVar[str] = ContextVar("run", default="")
+"""The number of the run that is played now."""
 
 
 class OneLine(logging.Formatter):
@@ -46,9 +60,60 @@ class FewOfStrangers(logging.Filter):
         return self._seen <= FEW
 
 
+class AsJson(logging.Formatter):
+    """Writes a message as one object of JSON, also with a traceback."""
+
+    def __init__(self, party: str) -> None:
+        super().__init__()
+        self._party = party
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as JSON; keys that have nothing to say are left out."""
+        found = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "party": self._party,
+            "run": getattr(record, "run", ""),
+            "message": record.getMessage(),
+            "error": self.formatException(record.exc_info) if record.exc_info else "",
+        }
+        plain = {key: _encodable(value) for key, value in found.items() if value}
+        return msgspec.json.encode(plain).decode()
+
+
+def _encodable(text: str) -> str:
+    """Return a text without halves of letters, which a peer may have sent."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _with_run(record: logging.LogRecord) -> bool:
+    """Give a record the number of the run that is played."""
+    record.run = RUN.get()
+    return True
+
+
+@contextmanager
+def in_log(run: str) -> Iterator[None]:
+    """Give all that is logged meanwhile the number of a run."""
+    before = RUN.set(run)
+    try:
+        yield
+    finally:
+        RUN.reset(before)
+
+
+def log_as(party: str, how: str, level: str) -> None:
+    """Choose how this process and those that it starts write their log."""
+    os.environ[HOW] = f"{party} {how} {level}"
+
+
 def log_to_stderr() -> None:
-    """Write everything from the level of information on to standard error."""
+    """Write the log to standard error, as was chosen: else as text, from the level of information on."""
+    party, how, level = os.environ.get(HOW, " text info").split(" ")
     handler = logging.StreamHandler()
     handler.addFilter(FewOfStrangers())
-    handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    handler.addFilter(_with_run)
+    text = OneLine("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(AsJson(party) if how == "json" else text)
+    logging.basicConfig(level=level.upper(), handlers=[handler])

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from colonnade.arrays import Digests
 from colonnade.deploy.models.stored_shares import Manifest
 from colonnade.deploy.policy.membership import ComparisonRequest, announced
-from colonnade.deploy.process.logs import log_to_stderr
+from colonnade.deploy.process.logs import RUN, log_to_stderr
 from colonnade.deploy.process.pipe import (
     Compare,
     Compared,
@@ -204,6 +204,7 @@ async def _main(fd: int) -> None:
     if not isinstance(order, Order):
         return
     confine(order.settings.limits)
+    RUN.set(f"{order.run:08x}")
     end: Done | Fault
     try:
         end = Done(msgspec.json.encode(await TrainingWorker(pipe, order).run()))

@@ -20,6 +20,7 @@ from colonnade.deploy.negotiate.peers import Peers
 from colonnade.deploy.negotiate.proposals import ScoringWork
 from colonnade.deploy.policy import policy
 from colonnade.deploy.policy.membership import Membership
+from colonnade.deploy.process.logs import in_log
 from colonnade.deploy.process.pipe import Order
 from colonnade.deploy.process.worker_process import WorkerSession
 from colonnade.deploy.programs import training
@@ -67,6 +68,8 @@ class Runs:
     ledger: Ledger
     apart: bool = False  # trainings get processes of their own
     live: dict[int, Run] = field(default_factory=dict)
+    # are called with a run and its state when it begins here, and when it is over
+    watchers: list[Callable[[Run, str], None]] = field(default_factory=list)
     _background: set[asyncio.Future[None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -181,7 +184,13 @@ class Runs:
 
     async def play(self, run: Run, program: Callable[[RunSession], Awaitable[T]]) -> T:
         """Play this party's part, settle the budget, and write down how the run ended."""
+        with in_log(run.number):
+            return await self._play(run, program)
+
+    async def _play(self, run: Run, program: Callable[[RunSession], Awaitable[T]]) -> T:
         run.state = "running"
+        for watch in self.watchers:
+            watch(run, run.state)
         longest = self.settings.limits.run_s
         spent = time.time() - run.record.began if run.record is not None else 0.0
         run.overtime = asyncio.get_running_loop().call_later(
@@ -304,6 +313,8 @@ class Runs:
         if run.state == "proposed":
             await run.session.shut()
         self.journal.end(run.over(state, reason))
+        for watch in self.watchers:
+            watch(run, state)
         text = f"run {run.number} of {run.proposer}: {state}{f': {reason}' if reason else ''}"
         (log.info if state == "done" else log.warning)("%s", text)
         self.journal.note(text)

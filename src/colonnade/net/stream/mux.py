@@ -91,6 +91,16 @@ class Mux:
         """How many frames were refused before they reached a run, by reason."""
         return self._runs.refused
 
+    @property
+    def sent(self) -> Counter[str]:
+        """How many bytes were sent to each peer, framing included."""
+        return self._runs.sent
+
+    @property
+    def received(self) -> Counter[str]:
+        """How many bytes came from each peer, framing included."""
+        return self._runs.received
+
     def strangers(self) -> Counter[str]:
         """Return how many connections were turned away at the port, by reason."""
         return self._port.refused

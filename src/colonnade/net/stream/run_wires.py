@@ -37,6 +37,8 @@ class RunWires:
 
     def __init__(self, limit: int) -> None:
         self.refused: Counter[str] = Counter()
+        self.sent: Counter[str] = Counter()  # bytes by peer
+        self.received: Counter[str] = Counter()
         self._limit = limit
         self._wires: dict[tuple[int, str], RunWire] = {}  # by route and sender
         self._heard: Counter[str] = Counter()  # bytes of a peer since its runs were weighed
@@ -50,6 +52,7 @@ class RunWires:
                 del self._wires[key]
 
     def deliver(self, sender: str, frame: bytes) -> None:
+        self.received[sender] += len(frame) + sum(stream_framing(len(frame)))
         try:
             header, _ = unpack(frame)
         except MalformedMessage:
@@ -137,7 +140,10 @@ class RunWire:
 
     def send(self, to: str, frame: bytes) -> Awaitable[None] | None:
         wire = self._lines[to].wire
-        return None if wire is None or to in self._gone else wire.send(to, frame)
+        if wire is None or to in self._gone:
+            return None
+        self._runs.sent[to] += len(frame) + sum(stream_framing(len(frame)))
+        return wire.send(to, frame)
 
     def catch_up(self) -> int:
         return LATER

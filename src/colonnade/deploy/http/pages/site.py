@@ -173,8 +173,8 @@ class Site:
         raise web.HTTPSeeOther("/")
 
     async def _scraped(self, request: web.Request) -> web.Response:
-        _, text = monitor.page(self._daemon, request.path)
-        return web.Response(text=text, content_type="text/plain")
+        status, text = monitor.page(self._daemon, request.path)
+        return web.Response(status=int(status.split()[0]), text=text, content_type="text/plain")
 
 
 async def _static(request: web.Request) -> web.Response:
