@@ -22,7 +22,7 @@ from tests.deploy.companies import job, lay_out, settled, together
 from colonnade.deploy.books.counts import Histogram
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http import monitor
-from colonnade.deploy.process.logs import RUN, AsJson, in_log
+from colonnade.deploy.process.logs import RUN, AsJson, in_log, with_run
 from colonnade.deploy.telemetry import metrics
 from colonnade.deploy.telemetry.traces import Tracer
 from colonnade.deploy.telemetry_settings import Telemetry, check_telemetry
@@ -236,7 +236,7 @@ def test_a_line_of_the_log_is_one_object_whatever_a_peer_says() -> None:
     log = logging.Logger("colonnade.party")
     log.addHandler(handler)
     with in_log("0000abc0"):
-        handler.addFilter(lambda record: setattr(record, "run", RUN.get()) is None)
+        handler.addFilter(with_run)
         log.warning("shop says %s", 'x"\n{"level": "info"}\ud800')
         try:
             int("no")

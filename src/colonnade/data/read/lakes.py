@@ -92,9 +92,8 @@ def _scan(address: Address) -> tuple[Opened, Any]:
     values = [str(value) for key, value in settings.items() if SECRET_KEYS.search(key)]
     password = urlsplit(str(settings.get("uri", ""))).password
     secrets = Opened("", (*values, *([password] if password else [])))
-    with _understood(address, secrets):
-        with load_catalog(name, **settings) as catalogue:
-            return secrets, catalogue.load_table(address.part).scan()
+    with _understood(address, secrets), load_catalog(name, **settings) as catalogue:
+        return secrets, catalogue.load_table(address.part).scan()
 
 
 def _named(address: Address, secrets: Opened, batches: Iterator[Any]) -> Iterator[Any]:

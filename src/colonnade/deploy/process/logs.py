@@ -87,7 +87,7 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _with_run(record: logging.LogRecord) -> bool:
+def with_run(record: logging.LogRecord) -> bool:
     """Give a record the number of the run that is played."""
     record.run = RUN.get()
     return True
@@ -113,7 +113,7 @@ def log_to_stderr() -> None:
     party, how, level = os.environ.get(HOW, " text info").split(" ")
     handler = logging.StreamHandler()
     handler.addFilter(FewOfStrangers())
-    handler.addFilter(_with_run)
+    handler.addFilter(with_run)
     text = OneLine("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(AsJson(party) if how == "json" else text)
     logging.basicConfig(level=level.upper(), handlers=[handler])
