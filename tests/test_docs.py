@@ -121,7 +121,7 @@ def test_commands_and_their_options_exist(page: Path) -> None:
             if isinstance(command, click.Group) and rest:
                 command = command.commands.get(rest[0])
             assert command is not None, line
-            options = {option for each in command.params for option in each.opts}
+            options = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
             assert {word for word in rest if word.startswith("-")} <= options, line
 
 

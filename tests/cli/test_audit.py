@@ -19,7 +19,7 @@ def colonnade(*words: str) -> Result:
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     assert colonnade("example").exit_code == 0
-    made = colonnade("new", "bank.csv", "shop.csv", "--label", "default", "--id", "customer")
+    made = colonnade("new", "bank.csv", "shop.csv", "--label", "default", "--id", "customer", "--clear")
     assert made.exit_code == 0
     return Path("job.toml")
 

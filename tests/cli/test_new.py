@@ -99,10 +99,32 @@ def test_a_job_says_whether_others_learn_labels() -> None:
     assert "nobody but bank learns" in done.stdout
 
 
-def test_two_parties_cannot_hide_labels_from_each_other() -> None:
-    refused = colonnade("new", "bank.csv", "--label", "default", "--parties", "2", "--blind")
-    assert (refused.exit_code, Path("job.toml").exists()) == (2, False)
-    assert "third party" in refused.stderr
+def test_two_parties_hide_everything_from_each_other_unless_a_job_says_clear() -> None:
+    files = ("bank.csv", "shop.csv", "--label", "default", "--id", "customer")
+    for out, flags, labels in (
+        ("a", (), "blind"),
+        ("b", ("--blind",), "blind"),
+        ("c", ("--clear",), "clear"),
+    ):
+        assert colonnade("new", *files, "--out", f"{out}.toml", *flags).exit_code == 0
+        job = read_job(Path(f"{out}.toml"))
+        assert (job.algorithm, job.secure.labels) == ("lbfgs", labels)
+    done = colonnade("run", "a.toml", "--no-pooled")
+    assert done.exit_code == 0, done.stderr
+    assert "nobody is sent a label, a column or a score" in " ".join(done.stdout.split())
+    assert "few rows for this number of columns" in " ".join(done.stdout.split())
+
+
+def test_several_classes_over_two_parties_are_clear_and_the_job_says_why() -> None:
+    classes = "customer;income;branch\n" + "".join(f"c{k};{k};{'abc'[k % 3]}\n" for k in range(60))
+    Path("bank.csv").write_text(classes)
+    files = ("bank.csv", "shop.csv", "--label", "branch", "--id", "customer")
+    assert colonnade("new", *files).exit_code == 0
+    assert read_job(Path("job.toml")).secure.labels == "clear"
+    assert "several classes: two cannot hide them" in Path("job.toml").read_text()
+    refused = colonnade("new", *files, "--out", "other.toml", "--blind")
+    assert (refused.exit_code, Path("other.toml").exists()) == (2, False)
+    assert "several classes cannot be hidden between two parties" in refused.stderr
 
 
 def test_every_key_that_is_commented_out_is_one() -> None:

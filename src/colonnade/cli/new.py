@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     "each FILE, in their order. Not needed where only one can be meant.",
 )
 @click.option("--parties", type=click.IntRange(min=1), help="One FILE: split its columns over this many.")
-@click.option("--blind", is_flag=True, help="Nobody but its holder learns the label; three parties or more.")
+@click.option(
+    "--blind/--clear",
+    default=None,
+    help="Whether nobody but its holder learns the label. Without it blind for two parties, clear for more.",
+)
 @click.option(
     "--out",
     "-o",
@@ -48,7 +52,7 @@ def new(
     label: str | None,
     ids: tuple[str, ...],
     parties: int | None,
-    blind: bool,
+    blind: bool | None,
     out: Path,
     as_json: bool,
 ) -> None:
@@ -75,8 +79,8 @@ def new(
     check_file(out)
     if parties is not None and len(files) > 1:
         raise DataError("--parties: splits the columns of one file; with several each is a party's")
-    if blind and (parties or max(len(files), 2)) < 3:
-        raise DataError("--blind: needs a third party, which deals random words to the others")
+    if blind and (parties or max(len(files), 2)) < 2:
+        raise DataError("--blind: one party has nobody to hide the label from")
     if len(ids) not in (0, 1, len(files)):
         raise DataError(f"--id: {len(ids)} columns for {len(files)} files; give one, or one for each file")
     surveys = [Survey.of(path) for path in files]
@@ -105,7 +109,9 @@ def new(
         raise DataError(f"--id: no id is in all files: {which}; name the columns that have the same ids")
     if joining.said and not as_json:
         click.echo(f"ids:     {joining.said}" if ids else f"ids:     '{joined_by[0]}': {joining.said}")
-    text = _job(surveys, names, holder, label, joining, parties or 2, blind, out)
+    split = len(files) if len(files) > 1 else parties or 2
+    secrecy = Secrecy.of(blind, split, several=_several_classes(holder, label))
+    text = _job(surveys, names, holder, label, joining, parties or 2, secrecy, out)
     with drafted(out) as draft:
         draft.write_text(text, encoding="utf-8")
     if as_json:
@@ -245,7 +251,7 @@ def _job(
     label: str | None,
     joining: Joining,
     parties: int,
-    blind: bool,
+    secrecy: Secrecy,
     out: Path,
 ) -> str:
     """Return the text of the job."""
@@ -261,7 +267,7 @@ def _job(
         "# Written by `colonnade new`. `colonnade run --check` says what is wrong after a change.",
         "# With a name and [parties] it can be proposed to companies: `colonnade train`, docs/job-file.md.",
         "",
-        _key(f'algorithm = "{_algorithm(blind)}"', "how to train; `colonnade algorithms` lists all"),
+        _key(f'algorithm = "{secrecy.algorithm}"', "how to train; `colonnade algorithms` lists all"),
         _key('world = "local"', 'in one process; "network": a process each, mutual TLS; "simulated"'),
         _key("seed = 0", "the split into training and test rows, the order of rows"),
         _key("# compare = false", "do not fit the same model on all columns together, to compare with"),
@@ -282,14 +288,50 @@ def _job(
         lines += [f"id.{name} = {text(column)}" for name, column in zip(names, joining.columns, strict=False)]
     if joining.rule:
         lines += [_key(f"keys = [{joining.rule}]", "ids that look different are the same in this form")]
-    return "\n".join([*lines, *_open_keys(), *(BLIND if blind else CLEAR)]) + "\n"
+    return "\n".join([*lines, *_open_keys(), secrecy.line]) + "\n"
 
 
-def _algorithm(blind: bool) -> str:
-    """Return the quickest algorithm for any data, or the quickest that tells nothing about labels."""
-    from colonnade.job.presets import DEFAULT_ALGORITHM
+class Secrecy(NamedTuple):
+    """How a job is trained, and its line that says who learns labels."""
 
-    return "vfb2-saga" if blind else DEFAULT_ALGORITHM
+    algorithm: str
+    line: str
+
+    @staticmethod
+    def of(blind: bool | None, parties: int, *, several: bool) -> Secrecy:
+        """Return what was asked for or, where nothing was, what hides labels between two companies."""
+        from colonnade.errors import DataError
+        from colonnade.job.presets import DEFAULT_ALGORITHM
+
+        if parties == 2 and several:
+            if blind:
+                raise DataError(
+                    "--blind: a label of several classes cannot be hidden between two parties; make it one "
+                    "class against the rest, or add a third party"
+                )
+            return Secrecy(
+                DEFAULT_ALGORITHM, _key('labels = "clear"', "several classes: two cannot hide them")
+            )
+        if blind is None:
+            blind = parties == 2
+        if not blind:
+            how = "`colonnade new --blind` hides it"
+            return Secrecy(
+                DEFAULT_ALGORITHM, _key('labels = "clear"', f"parties are sent what tells them labels; {how}")
+            )
+        if parties == 2:
+            words = 'neither learns a label, column or score of the other; "clear" is exact'
+            return Secrecy(DEFAULT_ALGORITHM, _key('labels = "blind"', words))
+        words = "nobody but its holder learns the label, or what it follows from"
+        return Secrecy("vfb2-saga", _key('labels = "blind"', words))
+
+
+def _several_classes(holder: Survey, label: str | None) -> bool:
+    """Return whether the label is one of more than two classes, as a run would take it."""
+    from colonnade.data.prepare.labels import guessed_task
+
+    y = holder.raw.y if label is None else holder.raw.column(label)
+    return y is not None and guessed_task(y, str(holder.path)) == "multiclass"
 
 
 def _key(text: str, comment: str) -> str:
@@ -327,7 +369,3 @@ SECURE = [
     "[secure]",
     _key('sum = "masked"', "how scores are summed: nobody sees another party's part"),
 ]
-CLEAR = [
-    _key('labels = "clear"', "parties are sent what tells them labels; `colonnade new --blind` hides it")
-]
-BLIND = [_key('labels = "blind"', "nobody but its holder learns the label, or what it follows from")]

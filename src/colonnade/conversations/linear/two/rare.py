@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from colonnade.arrays import Floats, Matrix
 
 LIMIT = 0.1
+FEW = 5.0  # times the mean leverage, where that is over a fiftieth
 ALONE = 0.5  # from which a row is most of its own fit
 SMALLEST = 1e-10  # of the largest eigenvalue: columns that others add up to have no direction of their own
 STRETCH = 2**14  # rows at a time
@@ -35,13 +36,23 @@ def gram(X: Matrix, columns: NDArray[np.intp] | None = None) -> Floats:
     return total
 
 
-def steady(X: Matrix, limit: float = LIMIT) -> NDArray[np.intp]:
+def limit_for(rows: int, columns: int) -> float:
+    """Return the most leverage of a row: a tenth, and more where rows are few for this number of columns.
+
+    >>> limit_for(32_561, 61), limit_for(100, 4), limit_for(10, 8)
+    (0.1, 0.2, 0.5)
+    """
+    return max(LIMIT, min(ALONE, FEW * columns / max(rows, 1)))
+
+
+def steady(X: Matrix, limit: float | None = None) -> NDArray[np.intp]:
     """Return the places of columns that stay, so that every row's leverage is within the limit.
 
     Of the row that is furthest beyond it the column goes without which its leverage falls most; and again,
     until none is beyond. Rows that are most of their own fit say so for all of their columns at once.
     """
     table = gram(X)
+    limit = limit_for(*X.shape) if limit is None else limit
     left = np.flatnonzero(np.diag(table) > 0)
     while len(left):
         part = table[np.ix_(left, left)]
