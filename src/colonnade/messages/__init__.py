@@ -62,6 +62,7 @@ from colonnade.messages.rounds import (
 )
 from colonnade.messages.trees import (
     Bins,
+    DealtSums,
     Divide,
     Gradients,
     Grown,
@@ -72,6 +73,7 @@ from colonnade.messages.trees import (
     Sets,
     Shuffled,
     Sides,
+    VeiledBins,
 )
 
 __all__ = [
@@ -93,6 +95,7 @@ __all__ = [
     "CoinShown",
     "CutOff",
     "Dealt",
+    "DealtSums",
     "Decay",
     "Divide",
     "Embeddings",
@@ -139,6 +142,7 @@ __all__ = [
     "Upload",
     "Veil",
     "Veiled",
+    "VeiledBins",
     "decode",
     "encode",
     "tag_of",

@@ -119,6 +119,22 @@ class Shuffled(Message, frozen=True, tag=77):
     order: Numbers
 
 
+class VeiledBins(Message, frozen=True, tag=86):
+    """Some rows of the sender's columns as bins, minus random words (`conversations/boost/veiled`)."""
+
+    personal: ClassVar[bool] = True
+    tag: int
+    words: Numbers
+
+
+class DealtSums(Message, frozen=True, tag=87):
+    """A dealer's part of the sums that a level of a tree needs of another party's veiled bins."""
+
+    personal: ClassVar[bool] = True
+    tag: int
+    sums: Numbers
+
+
 class Rest(Message, frozen=True, tag=78):
     """A piece of a message of trees that is longer than a message can be (`conversations/boost/long`)."""
 
@@ -126,4 +142,18 @@ class Rest(Message, frozen=True, tag=78):
     values: Numbers
 
 
-OfTrees = Bins | Gradients | Histograms | Joined | Divide | Sets | Sides | Outcomes | Grown | Shuffled | Rest
+OfTrees = (
+    Bins
+    | Gradients
+    | Histograms
+    | Joined
+    | Divide
+    | Sets
+    | Sides
+    | Outcomes
+    | Grown
+    | Shuffled
+    | VeiledBins
+    | DealtSums
+    | Rest
+)

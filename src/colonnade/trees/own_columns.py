@@ -26,7 +26,7 @@ class OwnColumns:
     `adder` adds up its histograms. `exact` are columns of who reads the histograms, to whom nothing is told.
     """
 
-    STATE = Declared(kept=("splits",), remade=("chosen",))
+    STATE = Declared(kept=("splits",), remade=("chosen", "columns"))
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class OwnColumns:
                     )
                 self.grid.rises[column] = direction
         self.all = Histogrammer(self.cuts.codes(X), self.grid, adder)
-        self.chosen = self.all
+        self.chosen, self.columns = self.all, np.arange(self.grid.columns)  # that take part in a tree
         # a split of all numbers from all gaps has no edge above it
         self._edges = [[*edges.tolist(), np.inf] for edges in self.cuts.edges]
         self.splits = OwnSplits()
@@ -62,9 +62,14 @@ class OwnColumns:
 
     def begin(self, tree: int) -> Counts:
         """Choose the columns that take part in a tree."""
-        columns = self.sampling.columns_of(tree, self.party, self.grid.columns)
-        self.chosen = self.all.take(columns)
-        return columns
+        self.columns = self.sampling.columns_of(tree, self.party, self.grid.columns)
+        self.chosen = self.all.take(self.columns)
+        return self.columns
+
+    @property
+    def chosen_bins(self) -> Counts:
+        """The places of the bins of columns that take part in a tree, among all."""
+        return np.flatnonzero(np.isin(self.grid.column, self.columns))
 
     def sums(self, words: Words, frontier: Frontier) -> Words:
         """Return the histograms that the frontier asks for, [slots, bins]."""
@@ -79,12 +84,23 @@ class OwnColumns:
         """Return what is told of these sums, of which `counts` has the rows: joined bins, with noise."""
         if self.floors is None:
             return all_told(sums)
+        ends, most, place = self.joined_bins(counts)
+        found = added_up(sums, place)
+        found[ends] += self.noise(tree, depth, int(ends.sum()))
+        return Told(found, ends, most)
+
+    def joined_bins(self, counts: Counts) -> tuple[Flags, Flags, Counts]:
+        """Return which bins end a joined one, which have nearly all of its rows, and where each is told."""
+        if self.floors is None:
+            raise RuntimeError("bins are joined where there are floors")
         grid = self.chosen.grid
         ends = standing(counts, grid, self.floors)
         place = told_in(ends, grid)
-        found = added_up(sums, place)
-        found[ends] += self._noise.words(tree, depth, int(ends.sum()))
-        return Told(found, ends, mostly(counts, place))
+        return ends, mostly(counts, place), place
+
+    def noise(self, tree: int, depth: int, count: int) -> Words:
+        """Return the noise of as many sums of a level."""
+        return self._noise.words(tree, depth, count)
 
     def left(self, level: Level, frontier: Frontier) -> Flags:
         """Return which rows of the nodes that this party splits go left, node after node; notes the

@@ -130,7 +130,7 @@ class Noise:
 
     def words(self, tree: int, depth: int, count: int) -> Words:
         """Return noise for as many words of g and h."""
-        if not self.coins:
+        if not self.coins or not count:
             return np.zeros(count, dtype=np.uint64)
         made = hashlib.shake_256(self._key + tree.to_bytes(8, "big") + depth.to_bytes(8, "big"))
         coins = np.frombuffer(made.digest(2 * count * self.coins // 8), dtype=np.uint64)

@@ -9,6 +9,7 @@ from colonnade.conversations.boost.blind import BlindTeller, HistogramDealer
 from colonnade.conversations.boost.clear import ClearTeller, Teller
 from colonnade.conversations.boost.long_messages import complete, send_long
 from colonnade.conversations.boost.settings import BoostSettings
+from colonnade.conversations.boost.veiled import VeilDealer, VeiledTeller, VeilStreams, pays, ring_bytes
 from colonnade.conversations.boost.wire import (
     GROWN,
     bits_of,
@@ -34,14 +35,14 @@ from colonnade.trees.grow import Level
 from colonnade.trees.own_columns import OwnColumns, joined_sides
 from colonnade.trees.tree import Splits
 
-COLUMNS = 2**16  # at most
+COLUMNS, MOST_BINS = 2**16, 256  # at most, and of a column
 SET_BYTES = 32  # of a set of bins
 
 
 class ColumnOwner:
     """One owner's side of the conversation."""
 
-    STATE = Declared(kept=("trees",), parts=("own",), remade=("teller",))
+    STATE = Declared(kept=("trees",), parts=("own",), remade=("teller", "veiled", "dealers", "helped"))
 
     def __init__(self, context: Context[BoostSettings], evaluation: Evaluation) -> None:
         self.context, self.evaluation, self.root = context, evaluation, context.evaluator
@@ -56,9 +57,15 @@ class ColumnOwner:
         self.trees = 0
         self.helped: dict[str, int] = {}  # for whom this party deals words, and how many columns they have
         self.teller: Teller = ClearTeller(self.own)
+        self.veiled: VeiledTeller | None = None  # instead of the teller, where bins are veiled once
+        self.dealers: dict[int, VeilDealer] = {}  # of parties whose bins are veiled, by their places
         if plan.blind is not None and context.me in plan.blind.dealers:
             roles = Roles(self.root, context.me, plan.blind.dealers[context.me])
             self.teller = BlindTeller(context.net, roles, context.streams, self.own)
+            rows, trees = context.train.rows, plan.pace.epochs * max(1, plan.objective.classes)
+            if not plan.settings.additive and pays(sampling.rules, rows, trees, self.own.grid):
+                words, size = VeilStreams(roles, context.streams), ring_bytes(rows, sampling.rules)
+                self.veiled = VeiledTeller(context.net, words, self.own, size)
 
     async def run(self) -> dict[str, Numbers]:
         """Take part in trees until the label holder says how many are kept; returns the own splits."""
@@ -87,7 +94,10 @@ class ColumnOwner:
             await self._deal(message.deals)
             if message.words.size:
                 rows = int(self.own.sampling.rows_of(self.trees).sum())
-                await self.grow(self.trees, await complete(net, self.root, message, rows))
+                due = rows if self.veiled is None else self.veiled.due(rows)
+                await self.grow(self.trees, await complete(net, self.root, message, due))
+            elif self._veils(message.deals):
+                await self.grow(self.trees, message)
             self.trees += 1
         splits = self.own.splits.first(message.kept)
         await self._measure(splits)
@@ -105,12 +115,22 @@ class ColumnOwner:
         if blind is None:
             return
         if net.me in blind.dealers:
-            columns = np.array([self.own.grid.columns])
-            await net.send(blind.dealers[net.me], Announce(tag_for(0), columns))
+            grid = self.own.grid
+            sizes = [grid.columns] if self.veiled is None else [grid.columns, grid.total]
+            await net.send(blind.dealers[net.me], Announce(tag_for(0), np.array(sizes)))
+            if self.veiled is not None:
+                await self.veiled.introduce()
         for client in [owner for owner, dealer in blind.dealers.items() if dealer == net.me]:
-            due = whole(1, high=COLUMNS - 1)
+            due = whole(None, low=1, high=COLUMNS * MOST_BINS)
             told = (await net.recv(Announce, client, tag_for(0), values=due)).values
+            if len(told) not in (1, 2) or told[0] >= COLUMNS:
+                raise ProtocolError(f"{client} says that it has columns and bins: {told.tolist()}")
             self.helped[client] = int(told[0])
+            if len(told) == 2:
+                roles, rules = Roles(self.root, client, net.me), self.own.sampling.rules
+                size = ring_bytes(self.context.train.rows, rules)
+                words = VeilStreams(roles, self.context.streams)
+                self.dealers[self.parties.index(client)] = VeilDealer(words, int(told[1]), size)
 
     async def _deal(self, clients: tuple[int, ...]) -> None:
         """Deal random words to those that this party helps, for the tree that begins."""
@@ -119,6 +139,8 @@ class ColumnOwner:
             client = self.parties[place] if 0 <= place < len(self.parties) else ""
             if plan.blind is None or plan.blind.dealers.get(client) != self.context.me:
                 raise ProtocolError(f"{self.root} asks for words that {self.context.me} does not deal")
+            if place in self.dealers:
+                continue
             columns = len(sampling.columns_of(self.trees, place, self.helped[client]))
             rows = int(sampling.rows_of(self.trees).sum())
             await self.context.charge(4 * rows * columns)
@@ -129,13 +151,21 @@ class ColumnOwner:
         """Take part in one tree, level by level, until no node of it is open for this party."""
         net, own = self.context.net, self.own
         own.begin(tree)
-        with said_by(self.root):
-            await self.teller.begin(tree, message, own.sampling.rows_of(tree))
+        tells, teller = bool(message.words.size), self.veiled or self.teller
+        for dealer in self._veils(message.deals):
+            dealer.begin(tree, own.sampling.rows_of(tree))
+        if tells:
+            with said_by(self.root):
+                await teller.begin(tree, message, own.sampling.rows_of(tree))
         frontier, depth, last = Frontier(own.sampling.rows_of(tree)), 0, False
         while not last:
             await self.context.charge(int(frontier.summed.sum()) * own.chosen.grid.columns)
             tag = tag_for(tree, depth)
-            await send_long(net, self.root, self._histograms(tree, depth, frontier))
+            if tells:
+                await send_long(net, self.root, self._histograms(tree, depth, frontier))
+            for dealer in self._veils(message.deals):
+                await self.context.charge(2 * int(frontier.summed.sum()) * dealer.bins)
+                await dealer.deal(net, tree, depth, frontier)
             divide = await net.recv(Divide, self.root, tag, **divided(frontier.open, len(self.parties)))
             sets = await self._sets(tag, divide)
             with said_by(self.root):
@@ -147,7 +177,12 @@ class ColumnOwner:
             if not last:
                 rows = frontier.rows
                 frontier.divide(level.split, left, level.stays)
-                self.teller.divided(level, rows, left, frontier)
+                if tells:
+                    teller.divided(level, rows, left, frontier)
+
+    def _veils(self, clients: tuple[int, ...]) -> list[VeilDealer]:
+        """Return the dealers of these parties' veiled bins."""
+        return [self.dealers[place] for place in clients if place in self.dealers]
 
     async def _sets(self, tag: int, divide: Divide) -> Codes | None:
         """Return which bins go left in the own splits of categories, if there are some on a level."""
@@ -164,6 +199,8 @@ class ColumnOwner:
     def _histograms(self, tree: int, depth: int, frontier: Frontier) -> Histograms | Joined:
         """Return what is told of the histograms of a level."""
         tag, sent = tag_for(tree, depth), self.evaluation.sent_bytes()
+        if self.veiled is not None:
+            return self.veiled.histograms(tree, depth, frontier, sent)
         sums, spots, floors = self.teller.sums(frontier), self.teller.spots(), self.own.floors
         if floors is None:
             return Histograms(tag, sums, spots, sent)

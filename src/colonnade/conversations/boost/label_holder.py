@@ -9,6 +9,7 @@ from colonnade.conversations.boost.blind import BlindReader
 from colonnade.conversations.boost.clear import ClearReader, NoReader, Reader
 from colonnade.conversations.boost.long_messages import complete, send_long
 from colonnade.conversations.boost.settings import BoostSettings
+from colonnade.conversations.boost.veiled import VeiledReader, VeilStreams, pays, ring_bytes
 from colonnade.conversations.boost.wire import (
     bits_of,
     check_constraints,
@@ -42,7 +43,9 @@ FELLED = Level.none()  # what those hear of a root who do not take part in its t
 class TreeLabelHolder:
     """The label holder's side of the conversation; it owns columns, too, or none."""
 
-    STATE = Declared(kept=("splits", "sent", "number"), parts=("boosting", "own"), remade=("readers",))
+    STATE = Declared(
+        kept=("splits", "sent", "number"), parts=("boosting", "own"), remade=("readers", "veiled", "grids")
+    )
 
     def __init__(self, context: Context[BoostSettings], evaluation: Evaluation, scribe: Scribe) -> None:
         self.context, self.evaluation, self.scribe = context, evaluation, scribe
@@ -64,6 +67,7 @@ class TreeLabelHolder:
         self.splits = [0] * len(self.parties)  # how many each party has
         self.sent: dict[str, int] = {}  # bytes, as each owner last said
         self.number = 0  # of the next tree
+        self.veiled: dict[int, VeiledReader] = {}  # of parties whose bins are veiled once, by place
         self.readers = {party: self._reader(name) for party, name in enumerate(self.parties)}
 
     async def run(self) -> dict[str, Numbers]:
@@ -80,6 +84,10 @@ class TreeLabelHolder:
             self.own.grid if party == net.me else grid_of(told[party], party) for party in self.parties
         ]
         check_constraints(self.sampling.rules, self.grids)
+        for party, name in self._others(set(range(len(self.parties)))):
+            if (reader := self._veiled(party, name)) is not None:
+                self.veiled[party] = reader
+                await reader.introduce()
         boosting, gates = self.boosting, self.context.gates
         gates.keep(self, name="Holder")  # as 0.2 calls it in checkpoints
         gates.begin(1)
@@ -113,25 +121,30 @@ class TreeLabelHolder:
         turn, learnt = self._turn(number), words if sampled.all() else words[sampled]
         self.own.begin(number)
         deals = self._deals(turn)
+        following = self._followers(deals)
         for party, name in self._others(set(range(len(self.parties)))):
             given = NOTHING
             if party in turn:
                 bins = self.grids[party].width[chosen[party]]
-                given = self.readers[party].gradients(number, learnt, bins)
-            told = Gradients(tag_for(number), given, deals=deals.get(name, ()), turn=tuple(sorted(turn)))
+                if party in self.veiled:
+                    given = self.veiled[party].gradients(number, learnt, sampled, chosen[party])
+                else:
+                    given = self.readers[party].gradients(number, learnt, bins)
+            heard = tuple(sorted(turn | following))
+            told = Gradients(tag_for(number), given, deals=deals.get(name, ()), turn=heard)
             await send_long(net, name, told)
         while growth.open:
             tag = tag_for(number, growth.depth)
             level = growth.decide(await self._told(tag, turn, words, growth), self.splits)
             goes_on = self._goes_on(level, turn, growth)
-            for party, name in self._others(turn):
-                known = level if party in goes_on else FELLED
+            for party, name in self._others(turn | following):
+                known = level if party in goes_on | following else FELLED
                 await net.send(name, divide_for(party, known, tag))
                 mine = known.party == party
                 if known.sets is not None and self.grids[party].sets[known.column[mine]].any():
                     await net.send(name, Sets(tag, known.sets[mine].ravel()))
             turn = goes_on
-            growth.divide(level, await self._sides(tag, level, turn, growth.frontier))
+            growth.divide(level, await self._sides(tag, level, turn | following, growth.frontier))
             if growth.open:
                 for party, _ in self._others(turn):
                     self.readers[party].divided(level, growth.frontier)
@@ -155,6 +168,23 @@ class TreeLabelHolder:
         if owner not in blind.dealers:
             return NoReader(owner)
         return BlindReader(Roles(self.context.me, owner, blind.dealers[owner]), self.context.streams)
+
+    def _veiled(self, party: int, name: str) -> VeiledReader | None:
+        """Return this party's end where an owner's bins are veiled once; None where they are not."""
+        plan, rules, rows = self.context.plan, self.sampling.rules, self.sampling.rows
+        trees = plan.pace.epochs * self.boosting.outputs
+        if plan.blind is None or name not in plan.blind.dealers or plan.settings.additive:
+            return None
+        if not pays(rules, rows, trees, self.grids[party]):
+            return None
+        words = VeilStreams(Roles(self.context.me, name, plan.blind.dealers[name]), self.context.streams)
+        return VeiledReader(self.context.net, words, rows, ring_bytes(rows, rules), self.grids[party])
+
+    def _followers(self, deals: dict[str, tuple[int, ...]]) -> set[int]:
+        """Return the parties that must follow a tree as they deal for veiled bins."""
+        return {
+            self.parties.index(name) for name, clients in deals.items() if self.veiled.keys() & set(clients)
+        }
 
     def _turn(self, number: int) -> set[int]:
         """Return the parties that a tree may use: all or, where they take turns, one."""
@@ -184,19 +214,23 @@ class TreeLabelHolder:
             await self.context.charge(int(frontier.summed.sum()) * self.own.chosen.grid.columns)
             found[self.me] = all_told(self.own.sums(words, frontier))
         for party, name in self._others(turn):
-            found[party] = await self._told_by(name, tag, slots, growth.columns.grids[party])
+            found[party] = await self._told_by(name, tag, frontier, growth.columns.grids[party])
         for party, grid in enumerate(growth.columns.grids):
             found.setdefault(party, all_told(np.zeros((slots, grid.total), dtype=np.uint64)))
         whole = [each for _, each in sorted(found.items())]
         return beside(whole)
 
-    async def _told_by(self, name: str, tag: int, slots: int, grid: BinGrid) -> Told:
+    async def _told_by(self, name: str, tag: int, frontier: Frontier, grid: BinGrid) -> Told:
         """Return what an owner tells of the histograms of a level."""
+        slots = len(frontier.summed)
         net, reader = self.context.net, self.readers[self.parties.index(name)]
         sent = Number(0, 2**53)
         if self.sampling.rules.bits:
             told = await net.recv(Joined, name, tag, sums=PACKED, ends=PACKED, spots=PACKED, sent=sent)
             self.sent[name] = told.sent
+            if (veiled := self.veiled.get(self.parties.index(name))) is not None:
+                with said_by(name):
+                    return await veiled.told(told, frontier, grid)
             with said_by(name):
                 return reader.told(await complete(net, name, told, reader.spots), slots, grid)
         due = words_due(slots, grid.total)

@@ -15,9 +15,11 @@ from colonnade.arrays import Numbers
 from colonnade.errors import ProtocolError
 from colonnade.messages import (
     TOPIC_SHIFT,
+    DealtSums,
     Gradients,
     Histograms,
     Joined,
+    Message,
     Rest,
     Shuffled,
     Sides,
@@ -30,13 +32,24 @@ from colonnade.net.network import Network
 PIECE = 2**23
 """The most bytes of an array in one message."""
 
-LONG = {Gradients: "words", Histograms: "spots", Sides: "left", Shuffled: "words", Joined: "spots"}
+LONG = {
+    Gradients: "words",
+    Histograms: "spots",
+    Sides: "left",
+    Shuffled: "words",
+    Joined: "spots",
+    DealtSums: "sums",
+}
 """The messages that may be long, and the array that makes them so."""
 
 _PARTS = 12  # bits of the number of a piece
-_KINDS = (Gradients, Histograms, Sides, Shuffled)
-Long = Gradients | Histograms | Sides | Shuffled | Joined
-M = TypeVar("M", Gradients, Histograms, Sides, Shuffled, Joined)
+_KINDS: tuple[type[Message], ...] = (Gradients, Histograms, Sides, Shuffled)
+_ALIKE: dict[type[Message], type[Message]] = {
+    Joined: Histograms,
+    DealtSums: Gradients,
+}  # of which nobody sends both with one tag
+Long = Gradients | Histograms | Sides | Shuffled | Joined | DealtSums
+M = TypeVar("M", Gradients, Histograms, Sides, Shuffled, Joined, DealtSums)
 
 
 async def send_long(net: Network, to: str, message: Long) -> None:
@@ -76,6 +89,8 @@ async def _rest(net: Network, sender: str, message: Long, part: int) -> Numbers:
 
 def _rest_tag(message: Long, part: int) -> int:
     """Return the tag of a piece: no two messages of a run share one."""
-    same = Histograms if isinstance(message, Joined) else type(message)  # a level has one of the two
-    kind, number = _KINDS.index(same), message.tag & (1 << TOPIC_SHIFT) - 1
+    kind, number = (
+        _KINDS.index(_ALIKE.get(type(message), type(message))),
+        message.tag & (1 << TOPIC_SHIFT) - 1,
+    )
     return tag_of(topic_of(message.tag), (number * len(_KINDS) + kind) << _PARTS | part)

@@ -82,11 +82,17 @@ def joined_of(tag: int, told: Told, spots: Numbers, sent: int, *, clear: bool) -
     return Joined(tag, sums, np.packbits([told.ends, told.most]), spots, sent)
 
 
-def told_of(message: Joined, slots: int, grid: BinGrid) -> Told:
-    """Return the joined bins that were told."""
+def ends_told(message: Joined, slots: int, grid: BinGrid) -> tuple[Flags, Flags]:
+    """Return which bins end a joined one, and which have nearly all of its rows."""
     ends, most = flags_of(message.ends, 2 * slots * grid.total).reshape(2, slots, grid.total)
     if not ends[:, np.where(grid.sets, grid.start, grid.start + grid.ordered - 1)].all():
         raise MalformedMessage("joined bins that go on beyond their column")
+    return ends, most
+
+
+def told_of(message: Joined, slots: int, grid: BinGrid) -> Told:
+    """Return the joined bins that were told."""
+    ends, most = ends_told(message, slots, grid)
     count, sums = int(ends.sum()), message.sums
     found = np.zeros(ends.shape, dtype=np.uint64)
     if sums.dtype in (np.uint16, np.int32) and sums.shape == (2 * count,):

@@ -1,0 +1,294 @@
+"""Histograms of numbers that their owner of columns never sees, through columns that are veiled once.
+
+With X a number for every row and bin, 1 where the row is in the bin, the histogram of a node is X't over its
+rows, for t = g and t = h. Once a run, P sends A the veiled bins E = X - M, where P and the dealer T know M.
+For every tree there are words a, for A and T, and for every level words r, for P and T:
+
+    A -> P, a tree:   t - a
+    T -> A, a level:  M'a + r, for every node that is asked for
+    P -> A, a level:  X'(t - a) - r, of joined bins and with noise (`trees.told`)
+    A adds E'a, of the same bins: what is told in clear text, bit for bit
+
+P and T learn nothing of t. A learns what is told and nothing else: not how many rows a bin has, which it does
+where rows are put in order (`blind`). T hears which rows share a node, as owners do.
+
+All is modulo 2^24 or, of many rows, 2^32: as many bits as sums of few bits need. What is sent once is large,
+so this is for columns of few bins and runs of many trees (`pays`).
+
+What breaks it: P and T together read g and h, A and T together the bins of P's columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.arrays import Numbers, Words
+from colonnade.conversations.boost.long_messages import complete, send_long
+from colonnade.conversations.boost.wire import ends_told, tag_for
+from colonnade.errors import MalformedMessage
+from colonnade.job import Trees
+from colonnade.messages import DealtSums, Gradients, Histograms, Joined, Topic, VeiledBins, tag_of
+from colonnade.net.expect import PACKED, octets
+from colonnade.net.network import Network
+from colonnade.secure.streams import PairStreams, Roles
+from colonnade.secure.words import sums_of
+from colonnade.trees.bins import BinGrid, Codes, Counts, Flags
+from colonnade.trees.estimate import Told
+from colonnade.trees.frontier import Frontier, HistogramRows
+from colonnade.trees.gradients import joined, most_of, parted
+from colonnade.trees.grow import Level
+from colonnade.trees.mapped_arrays import empty_array
+from colonnade.trees.own_columns import OwnColumns
+from colonnade.trees.told import added_up, told_in
+
+VEIL = "veil of bins"  # M: for P and T
+GRADIENTS = "veiled gradients"  # a: for A and T
+SUMS = "veiled sums"  # r: for P and T
+MOST = 2**30  # bytes of one owner's veiled bins at A, and of M at T
+PIECE = 2**20  # words that are veiled, and sent, at once
+NARROW = 3  # bytes of a word, if sums are small enough
+
+Narrow = NDArray[np.uint32]
+
+
+def ring_bytes(rows: int, rules: Trees) -> int:
+    """Return how many bytes a word has: sums of all rows, with noise, have half of the ring."""
+    most = (rows + 16 * rules.noise) * most_of(rules.bits)
+    return NARROW if most < 2 ** (8 * NARROW - 1) else 4
+
+
+def pays(rules: Trees, rows: int, trees: int, grid: BinGrid) -> bool:
+    """Return whether veiled bins send fewer bytes in all than an order of the rows for every tree and column.
+
+    Both ends compute it, from what both know.
+    """
+    if not rules.bits or not grid.columns or 4 * rows * grid.total > MOST:
+        return False
+    size = ring_bytes(rows, rules)
+    slots = min(2 ** (rules.max_depth - 1), rows // max(rules.node_rows, 1) + 1)
+    veiled = size * grid.total * (rows + 3 * trees * slots) + 2 * size * rows * trees
+    return bool(veiled < trees * rows * (8 + grid.columns * (11 + rules.max_depth / 8)))
+
+
+def packed_words(words: Numbers, size: int) -> Numbers:
+    """Return words as this many bytes each."""
+    narrow = np.ascontiguousarray(words, dtype=np.uint32)
+    return narrow.view(np.uint8).reshape(-1, 4)[:, :size].ravel()
+
+
+def unpacked_words(packed: Numbers, size: int) -> Narrow:
+    """Return the words that `packed_words` made this of."""
+    wide = np.zeros((len(packed) // size, 4), dtype=np.uint8)
+    wide[:, :size] = packed.reshape(-1, size)
+    return wide.view(np.uint32).ravel()
+
+
+def _narrow(words: Words, count: int) -> Narrow:
+    """Return the first words of 32 bits in random ones of 64."""
+    return words.view(np.uint32)[:count]
+
+
+def _pieces(rows: int, width: int) -> Iterator[tuple[int, slice]]:
+    """Yield the number and the rows of every piece of a table."""
+    step = max(1, PIECE // max(width, 1))
+    for number, start in enumerate(range(0, rows, step)):
+        yield number, slice(start, min(start + step, rows))
+
+
+@dataclass(frozen=True)
+class VeilStreams:
+    """The words of one owner's veiled bins, at those who can make them."""
+
+    roles: Roles
+    streams: PairStreams
+
+    def veil(self, number: int, shape: tuple[int, int]) -> Narrow:
+        """Return M of a piece of the rows, at P or T."""
+        peer = self._other(self.roles.owner, self.roles.dealer)
+        count = shape[0] * shape[1]
+        stream = self.streams.shared(peer, VEIL, self.roles)
+        return _narrow(stream.words(tag_of(Topic.TRAIN, number), -(-count // 2)), count).reshape(shape)
+
+    def gradients(self, tree: int, rows: int) -> Narrow:
+        """Return a of g and of h, [2, rows], at A or T."""
+        peer = self._other(self.roles.asker, self.roles.dealer)
+        stream = self.streams.shared(peer, GRADIENTS, self.roles)
+        return _narrow(stream.once(tag_for(tree), rows), 2 * rows).reshape(2, rows)
+
+    def sums(self, tree: int, depth: int, shape: tuple[int, int]) -> Narrow:
+        """Return r of a level, [2, slots, bins], at P or T."""
+        peer = self._other(self.roles.owner, self.roles.dealer)
+        count = shape[0] * shape[1]
+        stream = self.streams.shared(peer, SUMS, self.roles)
+        return _narrow(stream.once(tag_for(tree, depth), count), 2 * count).reshape(2, *shape)
+
+    def _other(self, one: str, another: str) -> str:
+        return another if self.streams.me == one else one
+
+
+def products(table: Narrow, asked: HistogramRows, words: Narrow) -> Narrow:
+    """Return the sums of a table's rows, each times its word, [2, slots, bins]; words are [2, rows]."""
+    found = np.empty((2, asked.slots, table.shape[1]), dtype=np.uint32)
+    end = 0
+    for slot, count in enumerate(asked.counts.tolist()):
+        rows = asked.rows[end : end + count]
+        end += count
+        weights = np.ascontiguousarray(words[:, rows].astype(np.uint64))
+        found[:, slot] = sums_of(table.view(np.int32), rows, weights)
+    return found
+
+
+@dataclass
+class VeilDealer:
+    """T: makes M, and what A lacks of the sums of every level."""
+
+    words: VeilStreams
+    bins: int
+    size: int
+    _veil: Narrow | None = None
+    _gradients: Narrow = field(default_factory=lambda: np.zeros((2, 0), dtype=np.uint32))
+
+    def begin(self, tree: int, sampled: Flags) -> None:
+        if self._veil is None:
+            self._veil = empty_array((len(sampled), self.bins), np.uint32)
+            for number, rows in _pieces(len(sampled), self.bins):
+                self._veil[rows] = self.words.veil(number, (rows.stop - rows.start, self.bins))
+        self._gradients = np.zeros((2, len(sampled)), dtype=np.uint32)
+        self._gradients[:, sampled] = self.words.gradients(tree, int(sampled.sum()))
+
+    async def deal(self, net: Network, tree: int, depth: int, frontier: Frontier) -> None:
+        """Send A its part of the sums of a level."""
+        if self._veil is None:
+            raise RuntimeError("a tree begins before its levels are dealt")
+        asked = frontier.asked
+        sums = products(self._veil, asked, self._gradients)
+        sums += self.words.sums(tree, depth, (asked.slots, self.bins))
+        told = DealtSums(tag_for(tree, depth), packed_words(sums, self.size))
+        await send_long(net, self.words.roles.asker, told)
+
+
+@dataclass
+class VeiledTeller:
+    """P: veils its bins once, and sums words that say nothing to it."""
+
+    net: Network
+    words: VeilStreams
+    own: OwnColumns
+    size: int
+    tree: int = 0
+    _gradients: Narrow = field(default_factory=lambda: np.zeros((2, 0), dtype=np.uint32))
+
+    async def introduce(self) -> None:
+        """Send A the veiled bins, piece by piece."""
+        codes, grid = self.own.all.codes, self.own.grid
+        for number, rows in _pieces(codes.shape[1], grid.total):
+            veiled = -self.words.veil(number, (rows.stop - rows.start, grid.total))
+            veiled = _with_ones(veiled, codes[:, rows], grid)
+            packed = packed_words(veiled, self.size)
+            await self.net.send(self.words.roles.asker, VeiledBins(tag_of(Topic.TRAIN, number), packed))
+
+    def due(self, rows: int) -> int:
+        return 2 * rows * self.size
+
+    async def begin(self, tree: int, message: Gradients, sampled: Flags) -> None:
+        rows = int(sampled.sum())
+        if message.words.dtype != np.uint8 or message.words.shape != (self.due(rows),):
+            raise MalformedMessage(f"veiled gradients of shape {message.words.shape} for {rows} rows")
+        self.tree = tree
+        self._gradients = np.zeros((2, len(sampled)), dtype=np.uint32)
+        self._gradients[:, sampled] = unpacked_words(message.words, self.size).reshape(2, rows)
+
+    def histograms(self, tree: int, depth: int, frontier: Frontier, sent: int) -> Histograms | Joined:
+        """Return what is told of the histograms of a level."""
+        own = self.own
+        ends, most, place = own.joined_bins(own.counts(frontier))
+        hide = self.words.sums(tree, depth, (len(ends), own.grid.total))[:, :, own.chosen_bins]
+        noise = parted(own.noise(tree, depth, int(ends.sum())), signed=True)
+        sums = np.empty((2, int(ends.sum())), dtype=np.uint32)
+        for part in range(2):
+            exact = own.sums(self._gradients[part].astype(np.uint64), frontier) - hide[part]
+            sums[part] = (added_up(exact, place)[ends] + noise[part].view(np.uint64)).astype(np.uint32)
+        nothing = np.zeros(0, dtype=np.uint8)
+        bits = np.packbits([ends, most])
+        return Joined(tag_for(tree, depth), packed_words(sums, self.size), bits, nothing, sent)
+
+    def divided(self, level: Level, rows: Numbers, left: Flags, frontier: Frontier) -> None:
+        """Do nothing: nothing is kept."""
+
+
+def _with_ones(veiled: Narrow, codes: Codes, grid: BinGrid) -> Narrow:
+    """Return words with 1 added in every row's bin of every column."""
+    every = np.arange(veiled.shape[0])
+    for column, start in enumerate(grid.start.tolist()):
+        veiled[every, start + codes[column].astype(np.int64)] += np.uint32(1)
+    return veiled
+
+
+@dataclass
+class VeiledReader:
+    """A: has the veiled bins, hides g and h, and puts the sums of a level together."""
+
+    net: Network
+    words: VeilStreams
+    rows: int
+    size: int
+    grid: BinGrid
+    spots = 0
+    _veiled: Narrow = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint32))
+    _gradients: Narrow = field(default_factory=lambda: np.zeros((2, 0), dtype=np.uint32))
+    _chosen: Counts = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    async def introduce(self) -> None:
+        """Hear the veiled bins."""
+        total = self.grid.total
+        self._veiled = empty_array((self.rows, total), np.uint32)
+        for number, rows in _pieces(self.rows, total):
+            due = octets((rows.stop - rows.start) * total * self.size)
+            tag = tag_of(Topic.TRAIN, number)
+            heard = await self.net.recv(VeiledBins, self.words.roles.owner, tag, words=due)
+            self._veiled[rows] = unpacked_words(heard.words, self.size).reshape(-1, total)
+
+    def gradients(self, tree: int, words: Words, sampled: Flags, columns: Counts) -> Numbers:
+        """Return what the owner is sent for a tree, from the words of its rows."""
+        hide = self.words.gradients(tree, len(words))
+        self._gradients = np.zeros((2, len(sampled)), dtype=np.uint32)
+        self._gradients[:, sampled] = hide
+        self._chosen = np.flatnonzero(np.isin(self.grid.column, columns))
+        g, h = (part.astype(np.uint32) for part in parted(words))
+        return packed_words(np.stack([g, h]) - hide, self.size)
+
+    async def told(self, message: Joined, frontier: Frontier, grid: BinGrid) -> Told:
+        """Return the joined bins that the owner tells, with the dealer's part of them."""
+        asked, dealer = frontier.asked, self.words.roles.dealer
+        count = 2 * asked.slots * self.grid.total * self.size
+        dealt = await self.net.recv(DealtSums, dealer, message.tag, sums=PACKED)
+        dealt = await complete(self.net, dealer, dealt, count)
+        if dealt.sums.dtype != np.uint8 or dealt.sums.shape != (count,):
+            raise MalformedMessage(f"{dealer} dealt {dealt.sums.shape} bytes of sums for {count}")
+        own = products(self._veiled, asked, self._gradients)
+        own += unpacked_words(dealt.sums, self.size).reshape(own.shape)
+        ends, most = ends_told(message, asked.slots, grid)
+        due = 2 * int(ends.sum()) * self.size
+        if message.sums.dtype != np.uint8 or message.sums.shape != (due,):
+            raise MalformedMessage(f"{message.sums.shape} bytes of sums of {int(ends.sum())} joined bins")
+        heard, place = unpacked_words(message.sums, self.size).reshape(2, -1), told_in(ends, grid)
+        parts = []
+        for part in range(2):
+            sums = added_up(own[part][:, self._chosen].astype(np.uint64), place)[ends] + heard[part]
+            parts.append(_signed(sums, self.size))
+        found = np.zeros(ends.shape, dtype=np.uint64)
+        found[ends] = joined(*parts)
+        return Told(found, ends, most)
+
+    def divided(self, level: Level, frontier: Frontier) -> None:
+        """Do nothing: nothing is kept."""
+
+
+def _signed(words: Words, size: int) -> Counts:
+    """Return words of a small ring as numbers from minus half of it on."""
+    shift = 64 - 8 * size
+    return (words << np.uint64(shift)).view(np.int64) >> shift
