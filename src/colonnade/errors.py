@@ -1,8 +1,9 @@
 """The errors that this package raises on purpose.
 
 Every failure a user can meet is one of these classes. Its text is one line that says what is wrong,
-where, and how to put it right. `exit_code` is what the command line returns: 2 when the input or the
-set-up must change, 1 when something else went wrong.
+where, and how to put it right. `exit_code` is what the command line returns (`EXITS`): 2 when the input or
+the set-up must change, 3 when a party refused, 4 when somebody is away, so that the same may work later, 1
+when something else went wrong.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import sys
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+
+EXITS = {0: "done", 1: "failed", 2: "usage", 3: "refused", 4: "away", 130: "stopped"}
+"""What the exit codes of commands mean, in the words of their JSON."""
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
@@ -78,7 +82,7 @@ class CertificateError(ColonnadeError):
 class PeerUnreachable(ColonnadeError):
     """A peer could not be reached within the deadline."""
 
-    exit_code = 2
+    exit_code = 4
 
 
 class NetworkError(ColonnadeError):
@@ -88,9 +92,13 @@ class NetworkError(ColonnadeError):
 class PeerLost(NetworkError):
     """A peer was there and went away, and did not come back within the deadline."""
 
+    exit_code = 4
+
 
 class DeadlineExceeded(NetworkError):
     """A message that was due did not arrive in time."""
+
+    exit_code = 4
 
 
 class Aborted(NetworkError):
@@ -99,6 +107,8 @@ class Aborted(NetworkError):
 
 class Interrupted(Aborted):
     """Another party ended the run since somebody is away or silent: it can go on once all are there again."""
+
+    exit_code = 4
 
 
 class RefusedMessage(NetworkError):
@@ -174,7 +184,7 @@ class WorkerLost(WorkerError):
 class Refused(ColonnadeError):
     """A party refused to take part, and said why."""
 
-    exit_code = 2
+    exit_code = 3
 
 
 class ShareError(ColonnadeError):

@@ -101,5 +101,5 @@ def test_a_disk_that_does_not_let_us_is_the_users_to_change(
         raise OSError(getattr(errno, number), "what the system says", "some/file")
 
     monkeypatch.setattr(click, "echo", fails)
-    monkeypatch.setattr("colonnade.cli._say", lambda text: None)
+    monkeypatch.setattr("colonnade.cli._say", lambda text, **_: None)
     assert colonnade("algorithms", "--json").exit_code == code

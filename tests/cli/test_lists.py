@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from colonnade.cli import main
-from colonnade.errors import DeadlineExceeded
+from colonnade.errors import DeadlineExceeded, Refused
 from colonnade.job.presets import PRESETS
 from colonnade.net.stream.certificates import Credentials
 
@@ -69,16 +69,22 @@ def test_certificates_are_never_overwritten(tmp_path: Path, parties: list[str], 
 
 
 @pytest.mark.parametrize(
-    ("error", "says"),
-    [(DeadlineExceeded("the peer\nis late"), "the peer is late"), (ZeroDivisionError("by 0"), "--debug")],
+    ("error", "code", "says"),
+    [
+        (ZeroDivisionError("by 0"), 1, "--debug"),
+        (Refused("shop refused: no"), 3, "shop refused: no"),
+        (DeadlineExceeded("the peer\nis late"), 4, "the peer is late"),
+    ],
 )
-def test_anything_else_is_exit_1(monkeypatch: pytest.MonkeyPatch, error: Exception, says: str) -> None:
+def test_every_kind_of_failure_has_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, says: str
+) -> None:
     def fail(*_: object) -> None:
         raise error
 
     monkeypatch.setattr("colonnade.cli.lists.table", fail)
     done = CliRunner().invoke(main, ["algorithms"])
-    assert done.exit_code == 1
+    assert done.exit_code == code
     (line,) = done.stderr.splitlines()
     assert line.startswith("colonnade: ")
     assert says in line

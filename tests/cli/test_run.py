@@ -177,11 +177,16 @@ def test_an_earlier_run_and_an_empty_folder_are_welcome() -> None:
 
 def assert_refused(done: Result, says: list[str]) -> None:
     assert done.exit_code == 2, (done.stdout, done.stderr)
-    assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith("colonnade: ")
     for word in says:
         assert word in line
+    if done.stdout:  # what a program is told
+        assert json.loads(done.stdout) == {
+            "error": line.removeprefix("colonnade: "),
+            "kind": "usage",
+            "code": 2,
+        }
     assert not Path("runs").exists()
 
 

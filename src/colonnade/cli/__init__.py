@@ -1,14 +1,16 @@
 """The command line: `colonnade COMMAND`.
 
-An error ends in one line on standard error and a number: 2 when the input has to change, 1 for
-anything else, 130 when the user stopped it. Commands import what they need when they run, so that help
-and mistakes answer at once.
+An error ends in one line on standard error and a number: 2 when the input has to change, 3 when a party
+refuses, 4 when one is away, 1 for anything else, 130 when the user stopped it. With --json the same is also
+on standard output, as JSON. Commands import what they need when they run, so that help and mistakes answer
+at once.
 """
 
 from __future__ import annotations
 
 import difflib
 import errno
+import json
 import sys
 import traceback
 from typing import Any
@@ -34,13 +36,20 @@ from colonnade.cli.track import track
 from colonnade.cli.train import train
 from colonnade.cli.tune import tune
 from colonnade.cli.version import show_version
-from colonnade.errors import ColonnadeError
+from colonnade.errors import EXITS, ColonnadeError
 
 INTERRUPTED = 130
 
 
 class Colonnade(click.Group):
-    """The commands; a failure of any of them is shown in one line."""
+    """The commands; a failure of any of them is shown in one line, and with --json as JSON as well."""
+
+    as_json = False
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note whether the command is run by a program."""
+        self.as_json = "--json" in args
+        return super().parse_args(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run a command and exit with its code; a wrong command line is shown in one line."""
@@ -51,7 +60,7 @@ class Colonnade(click.Group):
             error.show()
             code = error.exit_code
         except click.ClickException as error:
-            _say(_usage(error))
+            _say(_usage(error), code=error.exit_code, as_json=self.as_json)
             code = error.exit_code
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -62,17 +71,18 @@ class Colonnade(click.Group):
         except (click.ClickException, click.exceptions.Exit):
             raise
         except (KeyboardInterrupt, click.Abort):
-            _say("stopped; no result was written")
+            _say("stopped; no result was written", code=INTERRUPTED, as_json=self.as_json)
             return INTERRUPTED
         except BrokenPipeError:  # the reader of our output has read enough
             sys.stdout = None
             return 0
         except Exception as error:
+            code = _code(error)
             if ctx.params.get("debug"):
                 traceback.print_exception(error)
             else:
-                _say(_failure(error))
-            return _code(error)
+                _say(_failure(error), code=code, as_json=self.as_json)
+            return code
 
 
 CHANGE_INPUT = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR)
@@ -95,8 +105,12 @@ def _failure(error: Exception) -> str:
     return f"unexpected {type(error).__name__}: {error}; `colonnade --debug ...` shows where"
 
 
-def _say(text: str) -> None:
-    click.echo(f"colonnade: {' '.join(text.split())}", err=True)
+def _say(text: str, *, code: int, as_json: bool) -> None:
+    """Tell a person what went wrong, and a program as JSON: nothing else is on standard output then."""
+    line = " ".join(text.split())
+    click.echo(f"colonnade: {line}", err=True)
+    if as_json:
+        click.echo(json.dumps({"error": line, "kind": EXITS[code], "code": code}))
 
 
 def _usage(error: click.ClickException) -> str:

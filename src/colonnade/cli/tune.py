@@ -136,11 +136,13 @@ def _keep(folder: Path, job: Job, search: Search) -> list[Path]:
     """Write all trials, and the job with the best settings."""
     from colonnade.cli.folder import BEST
     from colonnade.job.writing import as_toml
+    from colonnade.run.resolve import compose
     from colonnade.run.tune import best_job
     from colonnade.search import FILE
 
     search.write(folder / FILE)
-    (folder / BEST).write_text(WRITTEN + as_toml(best_job(job, search)), encoding="utf-8")
+    best = compose(best_job(job, search)).job  # as it is trained: with what the job did not say
+    (folder / BEST).write_text(WRITTEN + as_toml(best), encoding="utf-8")
     return [folder / FILE, folder / BEST]
 
 
