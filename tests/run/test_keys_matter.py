@@ -27,7 +27,7 @@ OTHER: dict[str, dict[str, Any]] = {
         "loss": "squared", "regularizer": "nonconvex", "ahead": 4, "max_delay": [0, 12, 200], "stale": [0, 3],
         "reshuffle": False, "tolerance": 0.9, "evaluate_every": 2, "estimator": ["saga", "sgd"],
         "direction": ["lbfgs", "plain"],
-        "labels_at": 1,
+        "labels_at": 1, "sampling": "replacement", "start": "all-rows",
     },
     "direction": {"pairs": "batch", "memory": 1, "every": 3, "delta": 20.0, "step": 0.3},
     "secure": {"sum": "plain", "labels": ["clear", "blind"], "reveal": "never", "scores": "hidden"},

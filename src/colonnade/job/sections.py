@@ -41,6 +41,9 @@ class Train(Section, frozen=True):
     max_delay: int | None = None
     stale: int | None = None  # rounds more that a party may score ahead; None: as many as are used
     reshuffle: bool = True  # rows for every epoch; false: one order for all, and no copy of the rows an epoch
+    # every batch anew from all rows, as the papers draw them, or passes over all rows in a random order
+    sampling: Literal["passes", "replacement"] = "passes"
+    start: Literal["steps", "all-rows"] = "steps"  # how what SVRG and SAGA remember begins
     target: float | None = None
     tolerance: float | None = None  # the relative fall of the loss an epoch that counts as none; 0: never
     evaluate_every: int | float = 1  # epochs; but for pull, gram and kernel also a part of one

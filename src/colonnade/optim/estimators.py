@@ -64,6 +64,8 @@ class Estimator(ABC):
     remembers: ClassVar[bool] = False
     """Whether it remembers the theta of every batch, so that m is a pass old and changes with every batch."""
 
+    repeats = False  # whether a row may come several times in what is learnt at once
+
     def __init__(self, rows: int, weights: tuple[int, ...]) -> None:
         """Make an estimator; `weights` is the shape of the block's weights: (columns,) or (columns,
         classes)."""
@@ -90,11 +92,14 @@ class Estimator(ABC):
         memory = self.memory
         memory.theta[rows] = theta
         memory.mean += gradient / len(memory.theta)
-        memory.unseen -= len(rows)
+        memory.unseen -= len(np.unique(rows)) if self.repeats else len(rows)
 
     def snapshot(self, theta: Floats, mean: Floats) -> None:
-        """Remember theta of every row at the current weights, and the mean gradient that they give."""
-        if not self.snapshots:
+        """Remember theta of every row at the current weights, and the mean gradient that they give.
+
+        SAGA, too, may begin with one, as in its paper.
+        """
+        if not self.has_mean():
             raise TypeError(f"{type(self).__name__} takes no snapshots")
         self.memory = Remembered(theta, mean)
 
@@ -138,11 +143,20 @@ class Saga(Estimator):
 
     def coefficients(self, rows: Rows, theta: Floats) -> Coefficients:
         change: Floats = theta - self.memory.theta[rows]
+        if self.repeats:
+            return self._repeated(rows, theta, change)
         if not self.filling:
             return Coefficients(change, along=True, change=change)
         # while some rows are unknown their zeros would pull the mean towards nothing, and without the mean a
         # difference to a row that is known says nothing
         return Coefficients(change if np.array_equal(change, theta) else theta, change=change)
+
+    def _repeated(self, rows: Rows, theta: Floats, step: Floats) -> Coefficients:
+        """Return the same where a row may come twice: what is remembered of it changes by its last theta."""
+        last = np.zeros(len(rows), dtype=bool)
+        last[len(rows) - 1 - np.unique(rows[::-1], return_index=True)[1]] = True
+        change = step * last.reshape(-1, *[1] * (step.ndim - 1))
+        return Coefficients(theta if self.filling else step, along=not self.filling, change=change)
 
 
 ESTIMATORS: dict[str, type[Estimator]] = {"sgd": Sgd, "svrg": Svrg, "saga": Saga}

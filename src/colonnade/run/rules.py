@@ -231,6 +231,19 @@ ONLY_SOME: dict[str, tuple[Given, Words]] = {
             "there is nothing to save; drop it"
         ),
     ),
+    "train.sampling": (
+        lambda job: job.train.sampling != "passes",
+        lambda job, name: (
+            f"train.sampling = {job.train.sampling!r}: {name} passes over all rows; drop it or use "
+            "vfb2-sgd, ..."
+        ),
+    ),
+    "train.start": (
+        lambda job: job.train.start != "steps",
+        lambda job, name: (
+            f"train.start = {job.train.start!r}: {name} remembers no thetas; drop it or use vfb2-saga, ..."
+        ),
+    ),
     "train.labels_at": (
         lambda job: job.train.labels_at is not None,
         lambda job, name: (

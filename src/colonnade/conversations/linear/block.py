@@ -192,6 +192,7 @@ def block_of(context: Context[LinearSettings], schedule: Schedule) -> Block:
     """Return the party's columns with weights of zero, but for an intercept that begins as the loss says."""
     classes, table = context.plan.objective.shape, context.train
     estimator = context.plan.settings.kind(table.rows, (table.width, *classes))
+    estimator.repeats = schedule.replaced
     block = Block(table.X, schedule, estimator, context.penalty, classes, context.memory, context.engine)
     if table.free and context.holds_label:
         block.w[list(table.free)] = context.label_holder.start

@@ -25,6 +25,7 @@ from colonnade.conversations.linear.parties.blind_refusals import (
 from colonnade.conversations.linear.settings import LinearSettings, Pairs
 from colonnade.conversations.pacing.delay_bound import UNBOUNDED, each_ahead, lead_within, stale_within
 from colonnade.conversations.pacing.one_order import check_delay
+from colonnade.conversations.pacing.schedule import BLOCK
 from colonnade.conversations.pacing.stints import pulled_bound
 from colonnade.conversations.pooling import pooled_optimum
 from colonnade.conversations.predict import Holding, Scorer, SummedPart
@@ -38,7 +39,9 @@ from colonnade.models.linear import rows_of
 from colonnade.optim.estimators import ESTIMATORS, Estimator
 from colonnade.optim.steps import own_newton_step
 
-UNDERSTANDS = frozenset({"train.estimator", "train.direction", "train.reshuffle", "train.l1", "train.loss"})
+UNDERSTANDS = frozenset(
+    f"train.{key}" for key in ("sampling", "start", "estimator", "direction", "reshuffle", "l1", "loss")
+)
 
 
 class LinearShares:
@@ -76,8 +79,22 @@ def estimator_of(job: Job, preset: Preset) -> type[Estimator]:
 
 
 def check_choices(job: Job, preset: Preset) -> None:
-    """Refuse an estimator that there is not, and sparse weights along a quasi-Newton direction."""
-    estimator_of(job, preset)
+    """Refuse an estimator that there is not, ways of the papers that it has no use for, and sparse weights
+    along a quasi-Newton direction."""
+    kind, train = estimator_of(job, preset), job.train
+    papers = {"sampling": train.sampling == "replacement", "start": train.start == "all-rows"}
+    for key in (key for key, asked in papers.items() if asked):
+        if job.secure.labels == "blind":
+            raise JobError(
+                f"train.{key} = {getattr(train, key)!r}: runs with blind labels make passes; set "
+                "secure.labels = 'clear', which is what the papers do, or drop it"
+            )
+    if papers["start"] and not kind.has_mean():
+        raise JobError("train.start = 'all-rows': plain SGD remembers nothing; drop it, or use svrg or saga")
+    if papers["sampling"] and not train.reshuffle:
+        raise JobError(
+            "train.reshuffle = False: every batch is drawn anew with sampling = 'replacement'; drop it"
+        )
     if job.train.l1 and direction_of(job, preset) == "lbfgs":
         raise JobError(
             f"train.l1 = {job.train.l1}: weights are set to zero one by one, and a quasi-Newton direction "
@@ -255,6 +272,8 @@ def pairs_apart(batch: int, ahead: int, rows: int) -> int:
 
 def _settings(job: Job, preset: Preset, facts: Facts, pace: Pace, pairs: Pairs) -> LinearSettings:
     direction = job.direction
+    if job.train.sampling == "replacement" and facts.rows > BLOCK:
+        raise JobError(f"train.sampling = 'replacement': {facts.rows:,} rows; it is for {BLOCK:,} at most")
     return LinearSettings(
         estimator=job.train.estimator or preset.estimator,
         pairs=(direction.pairs or pairs) if direction_of(job, preset) == "lbfgs" else "none",
@@ -264,6 +283,8 @@ def _settings(job: Job, preset: Preset, facts: Facts, pace: Pace, pairs: Pairs) 
         direction_step=direction.step,
         stale=job.train.stale or 0,
         reshuffle=job.train.reshuffle,
+        sampling=job.train.sampling,
+        start=job.train.start,
     )
 
 

@@ -26,7 +26,7 @@ class LinearSettings(Section, frozen=True):
     rounds beyond the window a party may score while behind; `stale_where_it_pays`: only where rounds get
     faster by that, as the job does not say. `lead` is how many rounds a party that pulls for itself may
     be ahead of the slowest or, in the backward conversation, how many a dominator may launch between two of
-    another.
+    another. `sampling` is how batches are drawn, `start` whether all rows are looked at before any step.
     """
 
     estimator: EstimatorName
@@ -38,6 +38,8 @@ class LinearSettings(Section, frozen=True):
     stale: int
     reshuffle: bool
     stale_where_it_pays: bool = False
+    sampling: Literal["passes", "replacement"] = "passes"
+    start: Literal["steps", "all-rows"] = "steps"
     lead: int = UNBOUNDED
 
     @property

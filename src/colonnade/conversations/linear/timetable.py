@@ -23,8 +23,18 @@ class Timetable:
     pairs: tuple[int, ...]  # before these rounds
 
     @staticmethod
-    def of(passes: int, per_epoch: int, *, svrg: bool, tune: bool, pair_every: int | None) -> Timetable:
+    def of(
+        passes: int,
+        per_epoch: int,
+        *,
+        svrg: bool,
+        tune: bool,
+        pair_every: int | None,
+        all_rows_first: bool = False,
+    ) -> Timetable:
         """Lay out a run of `passes` looks at every row; `pair_every` rounds lie between two pairs, if any.
+
+        With `all_rows_first` the first pass is a look at all rows instead of steps.
 
         >>> plan = Timetable.of(8, 10, svrg=True, tune=True, pair_every=None)
         >>> plan.epochs, plan.snapshots, plan.tunings
@@ -33,8 +43,10 @@ class Timetable:
         (8, 80)
         """
         epochs, snapshots = passes, []
+        if all_rows_first and not svrg and passes > 1:
+            epochs, snapshots = passes - 1, [0]
         if svrg:
-            epochs, left = 1, passes - 1
+            epochs, left = (0, passes) if all_rows_first and passes > 1 else (1, passes - 1)
             while left >= 2:
                 snapshots.append(epochs)
                 steps = min(INNER, left - 1)

@@ -51,7 +51,8 @@ class Schedule:
     step from few rows, and SAGA diverges on such noise.
 
     Without `reshuffle` all epochs have the order of the first, and no party needs a copy of its rows for
-    every epoch.
+    every epoch. With `replaced` the rows of an "epoch" are drawn independently, so that every batch is one of
+    all rows with replacement, as the papers have it; there are as many batches as in a pass.
     """
 
     rows: int
@@ -60,6 +61,7 @@ class Schedule:
     seed: int
     dominators: tuple[str, ...]
     reshuffle: bool = True
+    replaced: bool = False
 
     @cached_property
     def per_epoch(self) -> int:
@@ -92,13 +94,15 @@ class Schedule:
 
     def block(self, epoch: int, number: int) -> Rows:
         """Return the rows of one block of an epoch's order; all blocks but the last have `BLOCK` of them."""
+        if self.replaced:
+            return _drawn(self.rows, self.seed, epoch)
         return _shuffle(self.rows, self.seed, epoch if self.reshuffle else 0, number)
 
     def places(self, epoch: int, start: int, end: int) -> Rows:
         """Return the rows from `start` to `end` of an epoch's order."""
         first, last = start // BLOCK, max(start, end - 1) // BLOCK
         if first == last:
-            order = _shuffle(self.rows, self.seed, epoch if self.reshuffle else 0, first)
+            order = self.block(epoch, first)
             return order[start - first * BLOCK : end - first * BLOCK]
         parts = [
             self.block(epoch, number)[max(0, start - number * BLOCK) : end - number * BLOCK]
@@ -215,6 +219,14 @@ def _shuffle(rows: int, seed: int, epoch: int, block: int) -> Rows:
         order = (SLICE * slices[:, None] + np.arange(SLICE)).ravel()
         order = order[order < rows]  # the last slice of the file may be short
         np.random.default_rng([seed, epoch, block]).shuffle(order)
+    order.flags.writeable = False
+    return order
+
+
+@lru_cache(maxsize=8)
+def _drawn(rows: int, seed: int, epoch: int) -> Rows:
+    """Return as many rows as there are, each drawn from all of them; at most one block of rows has this."""
+    order = np.random.default_rng([seed, epoch, 1]).integers(rows, size=rows)
     order.flags.writeable = False
     return order
 

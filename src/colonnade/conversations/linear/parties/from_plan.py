@@ -52,9 +52,11 @@ def training_of(context: Context[LinearSettings], *, apart: bool = False) -> Cle
         svrg=settings.kind.snapshots,
         tune=pace.step == "auto" or joint,
         pair_every=settings.pair_every if settings.pairs == "batch" else None,
+        all_rows_first=settings.start == "all-rows",
     )
     kind = at_own_pace(remembers=settings.kind.remembers) if apart else Schedule
-    schedule = kind(rows, pace.batch, timetable.epochs, plan.seed, dominators, settings.reshuffle)
+    drawn = settings.sampling == "replacement"
+    schedule = kind(rows, pace.batch, timetable.epochs, plan.seed, dominators, settings.reshuffle, drawn)
     block = block_of(context, schedule)
     sample = schedule.places(0, 0, schedule.block_size)
     tuner = Tuner(context, sample) if pace.step == "auto" and not joint else None
