@@ -131,6 +131,6 @@ def test_to_ask_for_coefficients_changes_nothing_and_who_takes_no_snapshots_is_g
     np.testing.assert_array_equal(first.step, second.step)
     for key, value in vars(before).items():
         np.testing.assert_array_equal(value, getattr(estimator.memory, key))
-    if not estimator.snapshots:
+    if not estimator.has_mean():
         with pytest.raises(TypeError, match="takes no snapshots"):
             estimator.snapshot(np.zeros(ROWS), np.zeros(COLUMNS))

@@ -30,7 +30,8 @@ OTHER: dict[str, dict[str, Any]] = {
         "labels_at": 1, "sampling": "replacement", "start": "all-rows",
     },
     "direction": {"pairs": "batch", "memory": 1, "every": 3, "delta": 20.0, "step": 0.3},
-    "secure": {"sum": "plain", "labels": ["clear", "blind"], "reveal": "never", "scores": "hidden"},
+    "secure": {"sum": "plain", "labels": ["clear", "blind"], "products": ["encrypted", "dealer"],
+        "noise": 5.0, "epsilon": 2.0, "reveal": "never", "scores": "hidden"},
     "network": {
         "latency_ms": 3.0, "bandwidth_mbps": 0.5, "broadcast": "tree", "speeds": [1.0, 0.3, 1.0],
         "ns_per_value": 900.0, "us_per_call": 900.0, "us_per_message": 30.0, "ns_per_byte": 9.0,
@@ -42,8 +43,9 @@ OTHER: dict[str, dict[str, Any]] = {
         "momentum": 0.5, "omega": "shared", "bits": 32,
     },
     "trees": {
-        "learning_rate": 0.3, "max_depth": 2, "max_leaves": 3, "min_child_weight": 9.0, "gamma": 2.0,
+        "learning_rate": 0.3, "max_depth": 2, "max_leaves": 3, "min_child_weight": 9.0, "gamma": [2.0, 50.0],
         "reg_lambda": 9.0, "subsample": 0.5, "colsample_bytree": 0.5, "max_bin": 8, "turns": "round",
+        "bits": [4, 0], "bin_rows": 3, "node_rows": 20, "noise": 3.0,
     },
     "cascade": {
         "directions": 2, "smoothing": "rademacher", "mu": 0.1, "two_sided": True, "per": ["sample", "batch"],
@@ -68,6 +70,8 @@ ELSEWHERE = {
     "network.transport": "is gone",
     "kernel.cache": "spares work and changes nothing",
     "trees.early_stopping_rounds": "ends a run early, which these runs may not reach",
+    "trees.categories": "is for columns of categories, and these are numbers",
+    "secure.few_rows": "lets a run between companies happen that is refused without",
     "trees.validation_fraction": "needs early stopping",
     "trees.monotone_constraints": "names columns",
 }
@@ -83,7 +87,7 @@ CLEAR: dict[str, Any] = {"secure": {"labels": "clear"}}
 NETWORKS: dict[str, Any] = {"model": {"outputs": 2, "server": {"kind": "linear"}}}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "lbfgs": ("lbfgs", {}),
-    "blind": ("vfb2-svrg", {}),
+    "blind": ("vfb2-svrg", {"secure": {"labels": "blind"}}),
     "clear": ("vfb2-svrg", CLEAR),
     "joint": ("vfb2-svrg", {**CLEAR, "train": {"direction": "lbfgs"}}),
     "in step": ("vfb-saga", CLEAR),
