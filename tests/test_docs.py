@@ -9,6 +9,7 @@ import importlib.util
 import re
 import shlex
 import sys
+import textwrap
 import tomllib
 from collections.abc import Callable
 from inspect import signature
@@ -18,6 +19,7 @@ from typing import Any
 import click
 import msgspec
 import pytest
+from tests.oracles.tables import random_tables
 from tests.test_layers import RANK, RUN_RANK
 
 import colonnade
@@ -29,10 +31,11 @@ from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.terms.contract import check_terms, read_terms
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import JobError
-from colonnade.job import Job, Section, read_job, refuse_unknown
+from colonnade.job import Job, Section, job_from, read_job, refuse_unknown
 from colonnade.job.files import GONE
 from colonnade.job.presets import PRESETS
 from colonnade.job.vocabulary import for_run, for_train
+from colonnade.run.federate import run_tables
 from colonnade.run.resolve import compose
 from colonnade.run.run_shares import RunManifest
 from colonnade.shares import ShareManifest
@@ -353,3 +356,15 @@ def test_sequence_diagrams_are_what_their_script_draws() -> None:
     drawn = {name: diagram.svg() for name, diagram in script.DIAGRAMS.items()}
     stored = {file.stem: file.read_text() for file in (images / "conversations").glob("*.svg")}
     assert drawn == stored
+
+
+@pytest.mark.parametrize("page", ["vfb2", "asysqn", "asyrevel", "fdskl", "czofo"])
+def test_the_paper_s_lines_of_a_page_are_a_job_of_which_every_key_counts(page: str) -> None:
+    text = (ROOT / "docs" / "algorithms" / f"{page}.md").read_text("utf-8")
+    (block,) = re.findall(r"(?:^    .*\n)*^    algorithm = .*# the paper.*\n(?:^    .*\n)*", text, re.M)
+    job = {**tomllib.loads(textwrap.dedent(block)), "world": "simulated"}
+    job["train"]["epochs"] = 3
+    tables = random_tables(parties=3, active=2, rows=60, columns=6)
+    read = job_from({**job, "data": {"train": "random", "parties": 3, "active": 2}})
+    assert compose(read).unused() == {}
+    assert run_tables(read, tables).result.metrics["train_loss"] < 0.7

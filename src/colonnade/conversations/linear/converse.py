@@ -26,6 +26,7 @@ async def converse_clear(context: Context[LinearSettings]) -> Outcome:
     party, measurement = training.party, training.measurement
     if not context.gates.position:
         await training.pauses.tune()
+        await training.pauses.make(0)
     measurement.checkpoints.begin()
     loop = BackwardConversation
     if party.joint is not None:

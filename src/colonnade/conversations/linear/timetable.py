@@ -60,8 +60,10 @@ class Timetable:
 
     @property
     def gates(self) -> set[int]:
-        """The rounds before which training pauses."""
-        return {epoch * self.per_epoch for epoch in (*self.snapshots, *self.tunings)} | set(self.pairs)
+        """The rounds before which training pauses; what is due before the first one needs no gate."""
+        return {epoch * self.per_epoch for epoch in (*self.snapshots, *self.tunings) if epoch} | set(
+            self.pairs
+        )
 
     def passes(self, rounds: int) -> int:
         """Return the passes over the rows after this many rounds of steps, snapshots included."""
