@@ -41,7 +41,7 @@ class Train(Section, frozen=True):
     max_delay: int | None = None
     stale: int | None = None  # rounds more that a party may score ahead; None: as many as are used
     reshuffle: bool = True  # rows for every epoch; false: one order for all, and no copy of the rows an epoch
-    # every batch anew from all rows, as the papers draw them, or passes over all rows in a random order
+    # every batch from all rows, as the papers draw them, or passes over all rows in a random order
     sampling: Literal["passes", "replacement"] = "passes"
     start: Literal["steps", "all-rows"] = "steps"  # how what SVRG and SAGA remember begins
     target: float | None = None

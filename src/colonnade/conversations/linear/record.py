@@ -93,7 +93,7 @@ def check_choices(job: Job, preset: Preset) -> None:
         raise JobError("train.start = 'all-rows': plain SGD remembers nothing; drop it, or use svrg or saga")
     if papers["sampling"] and not train.reshuffle:
         raise JobError(
-            "train.reshuffle = False: every batch is drawn anew with sampling = 'replacement'; drop it"
+            "train.reshuffle = False: with sampling = 'replacement' every batch is drawn; drop one of them"
         )
     if job.train.l1 and direction_of(job, preset) == "lbfgs":
         raise JobError(
