@@ -58,7 +58,7 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("launch",),
     ("compared",),
     ("federate",),
-    ("search_space", "held_back"),
+    ("search_space", "held_back", "families"),
     ("tune",),
     ("run_shares",),
     ("offline", "examine"),

@@ -40,6 +40,7 @@ def test_dir_shows_exactly_what_there_is_to_use() -> None:
         "VerticalClassifier",
         "VerticalRegressor",
         "__version__",
+        "compare",
         "federate",
         "job_from",
         "read_job",

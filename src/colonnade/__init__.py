@@ -22,6 +22,7 @@ __all__ = [
     "VerticalClassifier",
     "VerticalRegressor",
     "__version__",
+    "compare",
     "federate",
     "job_from",
     "read_job",
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from colonnade.data.split.parties import split_columns
     from colonnade.errors import ColonnadeError
     from colonnade.estimators import VerticalClassifier, VerticalRegressor
+    from colonnade.estimators.comparing import compare
     from colonnade.job import job_from, read_job
     from colonnade.models.blackbox import Function
     from colonnade.result import read_result
@@ -45,6 +47,7 @@ else:
         "Function": "colonnade.models.blackbox",
         "VerticalClassifier": "colonnade.estimators",
         "VerticalRegressor": "colonnade.estimators",
+        "compare": "colonnade.estimators.comparing",
         "federate": "colonnade.run.federate",
         "job_from": "colonnade.job",
         "read_job": "colonnade.job",

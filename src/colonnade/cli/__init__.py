@@ -21,6 +21,7 @@ from colonnade.cli.audit import audit
 from colonnade.cli.bench import bench
 from colonnade.cli.budget import budget
 from colonnade.cli.certificates import certs
+from colonnade.cli.compare import compare
 from colonnade.cli.credit import credit
 from colonnade.cli.demo import demo
 from colonnade.cli.example import example
@@ -168,6 +169,7 @@ for command in (
     example,
     new,
     run,
+    compare,
     tune,
     report,
     audit,

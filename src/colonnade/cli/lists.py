@@ -13,20 +13,31 @@ from colonnade.cli.show import console, table
 
 @click.command()
 @JSON
-def algorithms(as_json: bool) -> None:
-    """List the algorithms that a job may name.
+@click.option("--long", is_flag=True, help="Also say what each algorithm is, and from which paper.")
+def algorithms(as_json: bool, long: bool) -> None:
+    """List the algorithms that a job may name, and when to use each; --long also says what each is.
 
     \b
     Example:
       colonnade algorithms
     """
+    from colonnade.job.advice import FAMILIES, USE_IT_WHEN
     from colonnade.job.presets import PRESETS
 
+    known = PRESETS.values()
     if as_json:
-        click.echo(json.dumps([asdict(preset) for preset in PRESETS.values()], indent=2))
+        found = [{**asdict(preset), "use_it_when": USE_IT_WHEN[preset.name]} for preset in known]
+        click.echo(json.dumps(found, indent=2))
         return
-    rows = [(preset.name, preset.schedule, preset.paper, preset.summary) for preset in PRESETS.values()]
-    console().print(table(["algorithm", "schedule", "paper", "what it is"], rows))
+    head = ["algorithm", "use it when", "schedule"]
+    rows = [[preset.name, USE_IT_WHEN[preset.name], preset.schedule] for preset in known]
+    if long:
+        head += ["paper", "what it is"]
+        rows = [[*row, each.paper, each.summary] for row, each in zip(rows, known, strict=True)]
+    out = console()
+    out.print(table(head, rows))
+    names = ",".join(FAMILIES)
+    out.print(f"colonnade compare JOB.toml --algorithms {names} tries several on one split", soft_wrap=True)
 
 
 @click.command()

@@ -46,6 +46,7 @@ from colonnade.job import Job, MissingName
 from colonnade.job.plan import Task
 from colonnade.job.presets import DEFAULT_ALGORITHM
 from colonnade.losses import LOSSES
+from colonnade.report.facts import ReportFacts
 from colonnade.result import Result
 from colonnade.run.resolve import compose
 
@@ -301,13 +302,21 @@ class Vertical(BaseEstimator, ABC):
         """
         from colonnade.report.page import write_report
 
+        return write_report(self._facts(X_test, y_test), Path(path))
+
+    def quality(self, X_test: Any, y_test: ArrayLike | None = None) -> Result:
+        """Return `result_` with the metrics of test rows, their intervals, and what the label holder reaches
+        alone."""
+        return self._facts(X_test, y_test).result
+
+    def _facts(self, X_test: Any, y_test: ArrayLike | None) -> ReportFacts:
         fitted = self._fitted
         if X_test is None and y_test is None:
-            return write_report(facts_of(fitted, self.result_, self._own), Path(path))
+            return facts_of(fitted, self.result_, self._own)
         tables = self._tables(X_test)
         rows = next(iter(tables.values())).rows
         truth = self._coded(checked_labels(X_test, y_test, rows, type(self).__name__))
-        return write_report(facts_of(fitted, self.result_, self._own, tables, truth), Path(path))
+        return facts_of(fitted, self.result_, self._own, tables, truth)
 
     # --- scikit-learn's habits --------------------------------------------------------------------------
 

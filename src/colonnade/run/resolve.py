@@ -17,6 +17,7 @@ from colonnade.conversations.conversation import Conversation, Trait
 from colonnade.data.prepare.scaling import Tails
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job, LossName, ModelSpecs
+from colonnade.job.advice import USE_IT_WHEN, meant
 from colonnade.job.plan import Facts, Objective, Pace, Plan, Task
 from colonnade.job.presets import PRESETS, Preset
 from colonnade.losses import LOSSES, USUAL
@@ -106,6 +107,11 @@ def looked_up(job: Job) -> Composition:
     """Return the job with its algorithm, without a check of anything else in it."""
     preset = PRESETS.get(job.algorithm)
     if preset is None:
+        if (chosen := meant(job.algorithm)) is not None:
+            raise JobError(
+                f"algorithm: there is no {job.algorithm!r} here; {chosen!r} trains such models: use it when "
+                f"{USE_IT_WHEN[chosen]}"
+            )
         near = difflib.get_close_matches(job.algorithm, PRESETS, n=1)
         hint = f"did you mean {near[0]}?" if near else "`colonnade algorithms` lists them"
         raise JobError(f"algorithm: there is no {job.algorithm!r}; {hint}")

@@ -1,0 +1,56 @@
+"""Several algorithms on the rows of one job: which of them it takes, with what each would open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from colonnade.errors import JobError, suggest
+from colonnade.job import Job
+from colonnade.job.advice import FAMILIES
+from colonnade.job.presets import PRESETS
+from colonnade.run.blind import encrypted_between, labels_of
+from colonnade.run.notes import leaks
+from colonnade.run.resolve import Composition, compose
+
+
+def names_of(text: str | None) -> tuple[str, ...]:
+    """Return the names in a list with commas; one algorithm of each kind of model where there is none."""
+    return FAMILIES if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def each_of(
+    job: Job, names: Sequence[str], accepted: Sequence[str] | None = None
+) -> Iterator[tuple[str, Job | str]]:
+    """Yield every algorithm with the job that trains it, or with why it is left out.
+
+    A job whose labels are to be hidden takes those alone that can hide them; with `accepted` those that open
+    no more than this.
+    """
+    for name in names:
+        if name not in PRESETS:
+            raise JobError(f"algorithms: there is no {name!r}; {suggest(name, PRESETS)}")
+        changed = replace(job, algorithm=name)
+        try:
+            opened = opens(compose(changed))
+        except JobError as error:
+            yield name, str(error)
+            continue
+        more = [leak for leak in opened if accepted is not None and leak not in accepted]
+        yield name, f"it would open {', '.join(more)}" if more else changed
+
+
+def opens(composition: Composition) -> tuple[str, ...]:
+    """Return what a run of a job would give away by construction."""
+    job, conversation = composition.job, composition.conversation
+    parties = len(job.data.party_names)
+    return leaks(
+        conversation,
+        job.privacy,
+        job.secure.sum,
+        parties,
+        woe=job.data.woe,
+        blind=labels_of(job, conversation, parties) == "blind",
+        encrypted=encrypted_between(job.secure.products, conversation, parties),
+    )
