@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,6 +48,61 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def best(self) -> Trial | None:
+        """The setting that is chosen: that of the best mean, unless the job as it is is as good up to chance.
+
+        None if none was measured.
+        """
+        leader, untuned = self.leader, self.untuned
+        if leader is None or untuned is None or leader is untuned or self.gain > self.noise:
+            return leader
+        return untuned
+
+    @property
+    def untuned(self) -> Trial | None:
+        """The job as it is, if it was measured."""
+        return next((each for each in self.trials if not each.settings and each.value is not None), None)
+
+    @property
+    def _gains(self) -> list[float]:
+        """By how much the leader is better than the job as it is, fold by fold."""
+        leader, untuned, sign = self.leader, self.untuned, 1.0 if self.metric in HIGHER else -1.0
+        if leader is None or untuned is None:
+            return []
+        return [sign * (one - other) for one, other in zip(leader.folds, untuned.folds, strict=False)]
+
+    @property
+    def gain(self) -> float:
+        """By how much the best mean is better than that of the job as it is."""
+        return sum(self._gains) / max(1, len(self._gains))
+
+    @property
+    def noise(self) -> float:
+        """The standard error of this gain over the folds; 0 where there is one fold."""
+        gains, count = self._gains, len(self._gains)
+        if count < 2:
+            return 0.0
+        spread: float = sum((each - self.gain) ** 2 for each in gains) / (count - 1)
+        return sqrt(spread / count)
+
+    def verdict(self) -> str:
+        """Return what the search was good for, in a sentence."""
+        best, untuned = self.best, self.untuned
+        if best is None or untuned is None:
+            return ""
+        if best is untuned and self.leader is not untuned:
+            return (
+                f"no setting is better than the job as it is beyond chance (by {self.gain:.3g}, with a "
+                f"standard error of {self.noise:.3g}), so it stays"
+            )
+        if best is untuned:
+            return "no setting is better than the job as it is, so it stays"
+        return (
+            f"better than the job as it is by {self.gain:.3g} in {self.metric}, with a standard error of "
+            f"{self.noise:.3g} over the folds; other rows may say otherwise"
+        )
+
+    @property
+    def leader(self) -> Trial | None:
         """The setting of the best mean, the first of those that are equal; None if none was measured."""
         sign = -1.0 if self.metric in HIGHER else 1.0
         done = [trial for trial in self.trials if trial.value is not None]

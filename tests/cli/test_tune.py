@@ -15,6 +15,7 @@ from colonnade.job import read_job
 from colonnade.job.writing import as_toml
 from colonnade.result import read_result
 from colonnade.run.held_back import HeldBack
+from colonnade.run.resolve import compose
 
 pytest.importorskip("optuna", reason="the extra tune is not installed")
 
@@ -53,7 +54,7 @@ def test_the_best_setting_is_trained_measured_and_kept_as_a_run_is() -> None:
     search = json.loads((folder / "search.json").read_text())
     assert (search["trainings"], len(search["trials"])) == (6, 3)
     best = read_job(folder / "best.toml")
-    assert as_toml(best) == as_toml(read_job(folder / "job.toml"))
+    assert as_toml(compose(best).job) == as_toml(read_job(folder / "job.toml"))
     chosen = search["trials"][search["best"]]["settings"]
     assert all(best.train.l2 == l2 for l2 in chosen.values())
     stored = read_result(folder / "result.json")

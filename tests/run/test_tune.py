@@ -20,6 +20,7 @@ from colonnade.run.held_back import HeldBack
 from colonnade.run.party import Progress
 from colonnade.run.search_space import ListedValues, Space, changed, settings_text
 from colonnade.run.tune import Tuning, best_job, with_search
+from colonnade.search import Search, Trial
 
 pytest.importorskip("optuna", reason="the extra tune is not installed")
 
@@ -73,8 +74,8 @@ def test_the_choice_is_that_of_a_plain_loop_of_scikit_learn(files: Path) -> None
     losses = {l2: np.mean([_sklearn(X, y, kept, held, l2) for kept, held in tuning.rows.folds]) for l2 in L2S}
     found = {trial.settings["train.l2"]: trial.value for trial in search.trials if trial.settings}
     assert found == pytest.approx(losses, rel=1e-3)
-    assert search.best is not None
-    assert search.best.settings == {"train.l2": min(losses, key=lambda l2: losses[l2])}
+    assert search.leader is not None
+    assert search.leader.settings == {"train.l2": min(losses, key=lambda l2: losses[l2])}
     assert search.trainings == 4 * (len(L2S) + 1)
     assert search.trials[0].settings == {}
 
@@ -286,3 +287,27 @@ def test_a_space_reads_alike_with_dots_and_as_tables(files: Path) -> None:
         {"train.l2": 0.1, "model.hidden": [8, 8]},
     ]
     assert settings_text({}) == "the job as it is"
+
+
+def _search(*values: list[float]) -> Search:
+    trials = []
+    for number, folds in enumerate(values):
+        settings = {"train.l2": float(number)} if number else {}
+        mean = float(np.mean(folds))
+        trials.append(Trial(number=number, settings=settings, state="done", value=mean, folds=folds))
+    known = {"metric": "loss", "folds": 3, "held_back": None, "rows": 90, "seed": 0, "space": {}}
+    return msgspec.convert({**known, "trials": trials, "stopped": "", "epsilon": None}, Search)
+
+
+def test_a_setting_is_chosen_only_beyond_the_noise_of_the_folds() -> None:
+    unsure = _search([0.5, 0.6, 0.7], [0.49, 0.63, 0.66])
+    assert unsure.leader is unsure.trials[1]
+    assert unsure.best is unsure.trials[0]
+    assert "beyond chance" in unsure.verdict()
+    sure = _search([0.5, 0.6, 0.7], [0.45, 0.56, 0.64])
+    assert sure.best is sure.trials[1]
+    gains = np.array([0.05, 0.04, 0.06])
+    assert sure.gain == pytest.approx(gains.mean())
+    assert sure.noise == pytest.approx(gains.std(ddof=1) / 3**0.5)
+    assert sure.verdict().startswith("better than the job as it is by 0.05 in loss")
+    assert "so it stays" in _search([0.5, 0.6, 0.7], [0.6, 0.7, 0.8]).verdict()

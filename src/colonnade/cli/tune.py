@@ -184,10 +184,14 @@ def _show(done: Finished, search: Search, files: list[Path], *, as_json: bool) -
     terminal = console()
     sign = -1.0 if search.metric in HIGHER else 1.0
     order = sorted((t for t in search.trials if t.value is not None), key=lambda t: sign * (t.value or 0.0))
-    rows = [(f"{t.value:.6g}", f"{min(t.folds):.6g} .. {max(t.folds):.6g}", settings_text(t.settings))
-            for t in order[:SHOWN]]  # fmt: skip
+    best, untuned = search.best, search.untuned
+    shown = order[:SHOWN] if untuned is None or untuned in order[:SHOWN] else [*order[: SHOWN - 1], untuned]
+    rows = [(f"{t.value:.6g}", f"{min(t.folds):.6g} .. {max(t.folds):.6g}",
+             f"{settings_text(t.settings)}{'  (chosen)' if t is best else ''}") for t in shown]  # fmt: skip
     head = [f"{search.metric}, held back", "folds", "settings"]
     terminal.print(table(head, rows, right=(0,), title=f"the best of {len(search.trials)} settings"))
+    if verdict := search.verdict():
+        terminal.print(verdict, soft_wrap=True)
     terminal.print()
     show_result(terminal, done.result)
     terminal.print(f"\nwritten: {', '.join(str(file) for file in files)}", soft_wrap=True)

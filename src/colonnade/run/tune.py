@@ -134,7 +134,7 @@ class Tuning:
             trial.set_user_attr("seconds", time.perf_counter() - began)
             self.study.tell(trial, value, state)
         over = _trial(self.study.get_trials(deepcopy=False)[trial.number])
-        self.heard(over, self.search().best, self.planned)
+        self.heard(over, self.search().leader, self.planned)
 
     def _measure(self, trial: optuna.Trial, job: Job) -> float | None:
         """Return the mean over all folds; None if the setting was left on the way, or cannot be trained."""
