@@ -77,8 +77,8 @@ class Hidden(Section, frozen=True):
     dealers: dict[str, str]
 
 
-class Encrypted(Section, frozen=True):
-    """How two parties train whose products are encrypted, with nobody beside them.
+class Noisy(Section, frozen=True):
+    """How parties train that are told gradients with noise.
 
     `noise` is in every gradient that a party is told, in rows; or as much as `epsilon` asks for.
     """
@@ -87,9 +87,14 @@ class Encrypted(Section, frozen=True):
     noise: float
     epsilon: float | None = None
     delta: float = 1e-5
-    profile: Literal["lean", "strict"] = "lean"
     weighted: bool = False  # whether rows have weights
     tight: bool = False  # few rows for the columns: own weights tell more of labels
+
+
+class Encrypted(Noisy, frozen=True):
+    """How two parties train so whose products are encrypted, with nobody beside them."""
+
+    profile: Literal["lean", "strict"] = "lean"
 
 
 class Blind(Section, frozen=True):
@@ -102,6 +107,12 @@ class Blind(Section, frozen=True):
     reveal: RevealName
     hidden: Hidden | None = None  # None: the label holder learns total scores
     encrypted: Encrypted | None = None  # two parties alone; nobody deals, and scores are hidden
+    noisy: Noisy | None = None  # owners are told gradients with noise, and know their own weights
+
+    @property
+    def told(self) -> Noisy | None:
+        """How owners are told gradients with noise; None: nobody is told any."""
+        return self.encrypted or self.noisy
 
 
 class Plan(Section, Generic[C], frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from msgspec import structs
 from colonnade.conversations.conversation import Conversation
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job, Training
-from colonnade.job.plan import Blind, Encrypted, Facts, Hidden
+from colonnade.job.plan import Blind, Encrypted, Facts, Hidden, Noisy
 from colonnade.job.sections import LabelsName, ProductsName
 from colonnade.secure.sums import HIDING, SUMS
 
@@ -90,10 +90,9 @@ def _products_faults(job: Job, conversation: Conversation[Any], parties: int) ->
         )
     if parties == 2 and not encrypted_between(secure.products, conversation, parties):
         yield JobError(TWO_PARTIES)
-    if parties > 2 and encrypts:
+    if encrypts and secure.reveal == "never":
         yield JobError(
-            f"secure.labels = 'blind': {job.algorithm} is blind between two parties; with more use "
-            "algorithm = 'vfb2-saga', or set secure.labels = 'clear'"
+            f"secure.reveal = 'never': {job.algorithm} has every owner know its own weights; use 'owner'"
         )
 
 
@@ -137,7 +136,8 @@ def blind_of(job: Job, conversation: Conversation[Any], facts: Facts) -> Blind |
     dealers, hidden = dealers_of(owners, others, helper), None
     if job.secure.scores == "hidden":
         hidden = hidden_of(asker, dealers, others, helper, own=bool(facts.columns[asker]))
-    return Blind(dealers=dealers, reveal=job.secure.reveal, hidden=hidden)
+    noisy = noisy_of(job, facts) if "encrypts" in conversation.traits else None
+    return Blind(dealers=dealers, reveal=job.secure.reveal, hidden=hidden, noisy=noisy)
 
 
 def encrypted_of(job: Job, facts: Facts) -> Encrypted:
@@ -147,13 +147,18 @@ def encrypted_of(job: Job, facts: Facts) -> Encrypted:
             "secure.labels = 'blind': both parties hold the label, so nothing of it can be hidden; set "
             "data.active = 1, or secure.labels = 'clear'"
         )
+    terms = structs.asdict(noisy_of(job, facts))
+    return Encrypted(**terms, profile="lean" if facts.rows <= MOST_LEAN else "strict")
+
+
+def noisy_of(job: Job, facts: Facts) -> Noisy:
+    """Return the terms of a run in which owners are told gradients with noise."""
     secure, train = job.secure, job.train
     usual = train.tolerance is None or train.tolerance > 0
-    return Encrypted(
+    return Noisy(
         passes=min(train.epochs, PASSES) if usual else train.epochs,
         noise=NOISE if secure.noise is None else secure.noise,
         epsilon=secure.epsilon,
-        profile="lean" if facts.rows <= MOST_LEAN else "strict",
         weighted=facts.weighted,
         tight=facts.rows < FEW or max(facts.columns.values()) > CROWDED * facts.rows,
     )

@@ -38,6 +38,7 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
     others = {k: v for k, v in evaluator.metrics.items() if k not in ("train_loss", "objective")}
     conversation = CONVERSATIONS[plan.conversation]
     encrypted = None if plan.blind is None else plan.blind.encrypted
+    noisy = None if plan.blind is None else plan.blind.told
     return Result(
         algorithm=plan.algorithm,
         dataset=source.name,
@@ -54,7 +55,7 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
         staleness=staleness_of(shares),
         privacy=Privacy(
             secure_sum="none" if encrypted or "no-sum" in conversation.traits else plan.secure_sum,
-            mechanism=plan.privacy.mechanism if encrypted is None else "of rows, in all gradients",
+            mechanism=plan.privacy.mechanism if noisy is None else "of rows, in all gradients",
             epsilon=evaluator.epsilon,
             delta=_delta(plan) if evaluator.epsilon is not None else None,
             notes=notes(plan),
@@ -66,7 +67,7 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
                     len(plan.parties),
                     blind=plan.blind is not None,
                     encrypted=encrypted is not None,
-                    few_rows=encrypted is not None and encrypted.tight,
+                    few_rows=noisy is not None and noisy.tight,
                 )
             ),
         ),
@@ -79,8 +80,8 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
 
 def _delta(plan: Plan[Any]) -> float | None:
     """Return the delta that belongs to the run's epsilon."""
-    if plan.blind is not None and plan.blind.encrypted is not None:
-        return plan.blind.encrypted.delta
+    if plan.blind is not None and plan.blind.told is not None:
+        return plan.blind.told.delta
     return delta_of(plan.privacy, plan.objective.loss)
 
 

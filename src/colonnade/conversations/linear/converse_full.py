@@ -2,15 +2,15 @@
 
     None                theta in clear: `algorithm.full`
     blind.encrypted     two parties alone, products under encryption: `algorithm.encrypted`
+    blind.noisy         three or more, products by words of dealers: `algorithm.dealt`
 
-A kind of party is a module with a `converse(context, ...)`, which is given its part of `plan.blind`. Who
-trains by words of dealers adds a row here, and says in `run.blind` when it is planned.
+A kind of party is a module with a `converse(context, ...)`, which is given its part of `plan.blind`.
 """
 
 from __future__ import annotations
 
 from colonnade.conversations.context import Context, Outcome
-from colonnade.conversations.linear.algorithm import encrypted, full
+from colonnade.conversations.linear.algorithm import dealt, encrypted, full
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.errors import JobError
 
@@ -21,4 +21,6 @@ async def converse_full(context: Context[FullSettings]) -> Outcome:
         return await full.converse(context)
     if context.plan.blind.encrypted is not None:
         return await encrypted.converse(context, context.plan.blind.encrypted)
+    if context.plan.blind.noisy is not None:
+        return await dealt.converse(context, context.plan.blind, context.plan.blind.noisy)
     raise JobError("secure.labels = 'blind': lbfgs has no kind of party for this plan")

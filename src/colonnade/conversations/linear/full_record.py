@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from colonnade.conversations.conversation import Conversation
 from colonnade.conversations.linear.converse_full import converse_full
+from colonnade.conversations.linear.parties.blind_refusals import blind_notes
 from colonnade.conversations.linear.record import LinearShares, theta_notes
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.linear.two.theta import FORMS
@@ -12,6 +13,7 @@ from colonnade.errors import JobError
 from colonnade.job import Job
 from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import Preset
+from colonnade.losses import LOSSES
 
 MEMORY = 20  # pairs
 
@@ -29,10 +31,10 @@ def check(job: Job, preset: Preset) -> None:
         key = "regularizer" if train.regularizer != "l2" else "l1"
         raise JobError(f"train.{key}: {preset.name} is for l2 alone; use vfb2-svrg, vfb2-saga, ...")
     if job.secure.labels == "blind":
-        check_encrypted(job)
+        check_blind(job)
 
 
-def check_encrypted(job: Job) -> None:
+def check_blind(job: Job) -> None:
     """Refuse what nobody could know of a run that opens nothing before its end, or that has no such form."""
     train, words = job.train, "secure.labels = 'blind': "
     if train.loss is not None and train.loss not in FORMS:
@@ -40,8 +42,13 @@ def check_encrypted(job: Job) -> None:
         raise JobError(
             f"{words}theta of the {train.loss} loss cannot be shared by two parties; known: {known}"
         )
+    if job.secure.scores == "hidden" and train.loss is not None and LOSSES[train.loss].shared_form is None:
+        raise JobError(
+            f"secure.scores = 'hidden': no form of the {train.loss} loss is known that dealers help with; "
+            "set secure.scores = 'open'"
+        )
     if train.target is not None:
-        raise JobError(f"{words}nobody knows the loss before the end of an encrypted run; drop train.target")
+        raise JobError(f"{words}nobody knows the loss before the end of the run; drop train.target")
     if job.privacy.mechanism != "none":
         raise JobError(f"{words}noise on labels is for clear runs; drop [privacy], or set secure.epsilon")
 
@@ -51,22 +58,29 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> FullSettings:
     if job.secure.labels == "blind":
         if facts.task == "multiclass":
             raise JobError(
-                "secure.labels = 'blind': a label of several classes cannot be hidden between two parties; "
+                "secure.labels = 'blind': a label of several classes cannot be blind with lbfgs; "
                 "make it one class against the rest, or set secure.labels = 'clear'"
             )
         if facts.task == "regression" and job.secure.epsilon is not None:
             raise JobError("secure.epsilon: a number has no bound that epsilon could go by; set secure.noise")
+        if facts.weighted and job.secure.scores == "hidden" and len(facts.columns) > 2:
+            raise JobError(
+                "secure.scores = 'hidden': nobody but the label holder knows weights of rows, so its mate "
+                "cannot weigh its part of theta; drop the weights, or set secure.scores = 'open'"
+            )
     return FullSettings(memory=MEMORY)
 
 
 def notes(plan: Plan[FullSettings]) -> list[str]:
-    """Return what a run gives away: theta, or in an encrypted run gradients with noise."""
-    terms = None if plan.blind is None else plan.blind.encrypted
-    if terms is None:
+    """Return what a run gives away: theta, or in a blind run gradients with noise."""
+    terms = None if plan.blind is None else plan.blind.told
+    if plan.blind is None or terms is None:
         return theta_notes(plan)
+    how = "nobody is sent a label, a column or a score of a training row: products are encrypted"
+    if plan.blind.encrypted is None:
+        how = blind_notes(plan)[0]
     found = [
-        "nobody is sent a label, a column or a score of a training row: products are encrypted; each party "
-        f"learns the gradient of its own columns in {terms.passes} passes, "
+        f"{how}; each party learns the gradient of its own columns in {terms.passes} passes, "
         + (
             f"with noise of {terms.noise:g} rows"
             if terms.epsilon is None

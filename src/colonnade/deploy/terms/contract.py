@@ -111,18 +111,19 @@ class Contract:
 
     def _between(self, plan: Plan[Any], party: str, columns: int, rows: int) -> Plan[Any]:
         """Return the plan as it is between companies; few rows for columns are refused."""
-        encrypted = None if plan.blind is None else plan.blind.encrypted
-        if plan.blind is None or encrypted is None:
+        noisy = None if plan.blind is None else plan.blind.told
+        if plan.blind is None or noisy is None:
             return plan
         few = self.terms.secure.few_rows
-        if encrypted.tight and not few:
+        if noisy.tight and not few:
             raise JobError(
                 f"secure.few_rows: {rows} rows for {columns} columns of {party} are few: a party's own "
                 "weights would tell of labels; set few_rows = true, which the others' policies must accept, "
                 "or train on more rows"
             )
-        told = msgspec.structs.replace(encrypted, tight=few)  # the same at both, who know their own columns
-        blind = msgspec.structs.replace(plan.blind, encrypted=told)
+        told = msgspec.structs.replace(noisy, tight=few)  # the same at all, who know their own columns
+        key = "noisy" if plan.blind.encrypted is None else "encrypted"
+        blind = msgspec.structs.replace(plan.blind, **{key: told})
         return msgspec.structs.replace(plan, blind=blind)
 
 

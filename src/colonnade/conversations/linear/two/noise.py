@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colonnade.arrays import Rows
+from colonnade.arrays import Floats, Rows
 from colonnade.conversations.linear.two.own_columns import largest_of
 from colonnade.errors import FixedPointOverflow
-from colonnade.job.plan import Encrypted
+from colonnade.job.plan import Noisy
 from colonnade.privacy import discrete
 from colonnade.privacy.noise import Streams
 from colonnade.secure.lattice.parameters import CoefficientParameters
@@ -45,7 +45,7 @@ class Loudness:
         return float(2.0 ** (self.code / STEPS))
 
     @staticmethod
-    def of(terms: Encrypted, spread: float, longest: float) -> Loudness:
+    def of(terms: Noisy, spread: float, longest: float) -> Loudness:
         """Return how loud noise must be; `spread` is a usual row's weight, `longest` the heaviest row."""
         rows = terms.noise * spread
         if terms.epsilon is not None:
@@ -99,13 +99,19 @@ class OwnNoise:
                 f"secure.noise: noise of {rows:.3g} rows leaves nothing of a gradient of this data; ask for "
                 "less, for fewer passes or a larger epsilon"
             )
-        places = np.arange(len(codes))
-        streams = Streams(subkey(self._secret, f"noise of {purpose}"), places, np.full(len(codes), number), 1)
+        return self.words(deviation, purpose, number)
+
+    def words(self, deviation: Floats, purpose: str, number: int) -> Rows:
+        """Return whole numbers of these deviations, discrete and Gaussian."""
+        places = np.arange(len(deviation))
+        streams = Streams(
+            subkey(self._secret, f"noise of {purpose}"), places, np.full(len(places), number), 1
+        )
         drawn, between = discrete.gaussian(streams), streams.take(places) >> np.uint64(64 - FINE)
         # a uniform number fills what lies between two steps: any multiple is as smooth as the draw itself
-        factors = np.rint(deviation / discrete.SCALE * 2.0**FINE).astype(np.int64)
+        factors = np.rint(deviation / discrete.SCALE * 2.0**FINE).tolist()
         told = [
-            factor * ((draw << FINE) + fill) >> 2 * FINE
-            for factor, draw, fill in zip(factors.tolist(), drawn.tolist(), between.tolist(), strict=True)
+            int(factor) * ((draw << FINE) + fill) >> 2 * FINE
+            for factor, draw, fill in zip(factors, drawn.tolist(), between.tolist(), strict=True)
         ]
         return np.array(told, dtype=np.int64)
