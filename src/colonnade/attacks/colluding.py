@@ -18,7 +18,7 @@ from colonnade.job.plan import Plan
 from colonnade.run.registry import CONVERSATIONS
 
 MOST = 1500  # coalitions that are looked at, the smallest first
-BY_PRODUCTS = ("backward",)  # conversations whose blind rounds are products
+BY_PRODUCTS = ("backward", "full")  # conversations whose blind rounds are products
 DERIVED = "derived from the messages, for parties that follow the protocol and pool what they have"
 
 
@@ -26,7 +26,7 @@ def derived(plan: Plan[Any]) -> Iterator[Finding]:
     """Yield what coalitions of this run's parties learn."""
     if len(plan.parties) > 2 and "no-sum" not in CONVERSATIONS[plan.conversation].traits:
         yield _from_sums(plan)
-    if plan.blind is not None and plan.conversation in BY_PRODUCTS:
+    if plan.blind is not None and plan.blind.dealers and plan.conversation in BY_PRODUCTS:
         yield from _from_products(_products(plan))
 
 

@@ -1,4 +1,4 @@
-"""An encrypted run of two parties: what either makes of the gradients that it is told, and of ciphertexts.
+"""Gradients with noise, under encryption or by dealers: what either makes of the gradients that it is told, and of ciphertexts.
 
 A gradient of the own columns is one equation in theta of all rows for every column: least squares has the
 theta of least length that would give it. Of the first pass theta is 1/2 - y. A column with few rows gives
@@ -21,8 +21,9 @@ from colonnade.secure.lattice.parameters import LEAN, STRICT, coefficients_besid
 
 
 def gradients(case: Case) -> list[Floats]:
-    """Return the gradients that a party was told, with noise, in the order of passes."""
-    return [np.asarray(total) for tag, total in case.transcript.totals if topic_of(tag) == Topic.TRAIN]
+    """Return the gradients that a party was told, in the order of passes."""
+    told = (np.asarray(total) for tag, total in case.transcript.totals if topic_of(tag) == Topic.TRAIN)
+    return [total for total in told if total.size <= case.own.width]  # others are of all rows
 
 
 def least_theta(case: Case, gradient: Floats) -> Floats:

@@ -69,6 +69,17 @@ def _encrypted(case: Case) -> bool:
     return case.plan.blind is not None and case.plan.blind.encrypted is not None
 
 
+def _owns_noisily(case: Case) -> bool:
+    """Return whether the party is told gradients with noise, and holds no label."""
+    blind = case.plan.blind
+    return blind is not None and blind.told is not None and not case.holds_label and case.own.width > 0
+
+
+def _hears_scores(case: Case) -> bool:
+    """Return whether the party is told scores of a run in which owners are told gradients with noise."""
+    return case.plan.blind is not None and case.plan.blind.noisy is not None and _measures(case)
+
+
 def _owns_encrypted(case: Case) -> bool:
     return _encrypted(case) and not case.holds_label
 
@@ -202,6 +213,14 @@ ATTACKS: tuple[Attack, ...] = (
         guess=veiled.labels_from_veils,
     ),
     Attack(
+        name="labels from veiled words",
+        aim="labels",
+        sees="dL/dz of every row minus random words",
+        on=("full",),
+        by=_owns_blindly,
+        guess=veiled.labels_from_whole_passes,
+    ),
+    Attack(
         name="labels from its own weights",
         aim="labels",
         sees="its part of the model, which is its result",
@@ -214,7 +233,7 @@ ATTACKS: tuple[Attack, ...] = (
         aim="labels",
         sees="its part of the model, which is its result",
         on=("full",),
-        by=_owns_encrypted,
+        by=_owns_noisily,
         guess=veiled.labels_from_weights,
     ),
     Attack(
@@ -222,7 +241,7 @@ ATTACKS: tuple[Attack, ...] = (
         aim="labels",
         sees="gradients of its own columns, with noise",
         on=("full",),
-        by=_owns_encrypted,
+        by=_owns_noisily,
         guess=encrypted.labels_from_gradients,
     ),
     Attack(
@@ -251,6 +270,14 @@ ATTACKS: tuple[Attack, ...] = (
         sees="the scores of all rows in every measurement",
         on=("backward", "pull"),
         by=_measures,
+        guess=subspace.columns_from_measurements,
+    ),
+    Attack(
+        name="columns from the space of scores",
+        aim="columns",
+        sees="the scores of all rows in every pass or, where they are hidden, once",
+        on=("full",),
+        by=_hears_scores,
         guess=subspace.columns_from_measurements,
     ),
     Attack(

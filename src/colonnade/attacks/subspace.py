@@ -58,12 +58,15 @@ def measured(case: Case) -> Floats:
 def opened(case: Case) -> bool:
     """Return whether a blind run's measurements open the others' scores; where they are hidden all are
     clear."""
-    return case.plan.blind is not None and case.plan.blind.hidden is None
+    blind = case.plan.blind
+    return blind is not None and blind.hidden is None and blind.noisy is None
 
 
 def _clear(case: Case) -> Iterator[Numbers]:
     for tag, total in case.transcript.totals:
-        if topic_of(tag) == Topic.EVALUATE and total.size > case.rows:
+        noisy = case.plan.blind is not None and case.plan.blind.noisy is not None
+        topic = Topic.TRAIN if noisy else Topic.EVALUATE  # noisy: every pass, and the model in the end
+        if topic_of(tag) == topic and total.size > case.rows - noisy:
             yield total.ravel()[: case.rows]
 
 

@@ -40,7 +40,23 @@ def labels_from_veils(case: Case) -> LabelGuess:
             now = met[rows] == number
             passes[number][rows[now]] = values[now]
         met[rows] += 1
-    heard = np.flatnonzero(met)
+    return _unmasked(passes, np.flatnonzero(met))
+
+
+def labels_from_whole_passes(case: Case) -> LabelGuess:
+    """Return the same of a run in which every pass has words about all rows in their order."""
+    passes = [
+        message.moved.view(np.int64).astype(np.float64)
+        for sender, message in case.transcript.heard
+        if isinstance(message, Veil) and sender == case.plan.evaluator and message.moved.shape == (case.rows,)
+        # others are phases of sines
+        if message.moved.dtype == np.uint64
+    ]
+    return _unmasked(passes or [np.zeros(case.rows)], np.arange(case.rows))
+
+
+def _unmasked(passes: list[Floats], heard: Rows) -> LabelGuess:
+    """Return the first change that no mask hides or, where there is none, the first pass."""
     changes = [later - earlier for earlier, later in pairwise(passes)]
     small = [each for each in changes if np.median(np.abs(each[heard])) < 2.0**60]
     return LabelGuess(small[0] if small else passes[0], oriented=False)

@@ -53,6 +53,7 @@ from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats
 from colonnade.regularizers import Penalty
 from colonnade.secure import shared_logistic
+from colonnade.secure.overheard import opened
 from colonnade.secure.ring import finely, joined
 from colonnade.secure.streams import Roles, Stream
 from colonnade.state import Declared
@@ -183,7 +184,9 @@ class DealtConversation:
             # then inner products must follow from noisy gradients alone
             return found + columns.gradient(self._drawn(self.me, columns.values.width), self.bits)
         total = np.zeros(columns.values.width, dtype=np.uint64) if sums is None else sums
-        return columns.gradient(total if t is None else total + self.products.own(t), self.bits)
+        told = columns.gradient(total if t is None else total + self.products.own(t), self.bits)
+        opened(self.context.sum, tag_of(Topic.TRAIN, self.lbfgs.state.steps), told)
+        return told
 
     def _noise(self, owner: str, width: int) -> Words:
         """Return noise for an owner: the label holder draws it, and its mate for the label holder."""
