@@ -1,4 +1,4 @@
-"""`lbfgs` in clear, with blind labels and with hidden scores, by dealers: loss, AUC, processor time and bytes.
+"""`lbfgs` in clear, with blind labels and with hidden scores, by dealers: loss, AUC, CPU time and bytes.
 
     python -m colonnade_bench.micro.dealt [--set a9a] [--parties 3] [--repeat 3]
 

@@ -1,4 +1,4 @@
-"""Gradients with noise, under encryption or by dealers: what either makes of the gradients that it is told, and of ciphertexts.
+"""Gradients with noise, encrypted or by dealers: what a party makes of those it is told, and of ciphertexts.
 
 A gradient of the own columns is one equation in theta of all rows for every column: least squares has the
 theta of least length that would give it. Of the first pass theta is 1/2 - y. A column with few rows gives

@@ -56,9 +56,9 @@ def labels_from_whole_passes(case: Case) -> LabelGuess:
 
 
 def _unmasked(passes: list[Floats], heard: Rows) -> LabelGuess:
-    """Return the first change that no mask hides or, where there is none, the first pass."""
+    """Return the first pass, or the first change from one to the next, that no mask hides."""
     changes = [later - earlier for earlier, later in pairwise(passes)]
-    small = [each for each in changes if np.median(np.abs(each[heard])) < 2.0**60]
+    small = [each for each in (passes[0], *changes) if np.median(np.abs(each[heard])) < 2.0**60]
     return LabelGuess(small[0] if small else passes[0], oriented=False)
 
 

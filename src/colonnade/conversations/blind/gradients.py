@@ -32,7 +32,7 @@ from colonnade.secure.streams import Roles
 from colonnade.secure.words import sums_of
 
 TOGETHER = 2**22  # words of masks that are made together, of one asker and block
-_PASSES = 2**40  # tags of passes: no run has so many lots
+_PASSES = 2**40  # tags of passes: no run has as many lots
 Part = Callable[[str, int], Words]  # what an asker adds to its part, for an owner of this many columns
 
 
