@@ -10,13 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.oracles.tables import random_tables, run
+from msgspec import structs
+from tests.oracles.tables import random_job, random_tables, run
 
+from colonnade.attacks.audit import audit_run
 from colonnade.conversations.predict import Holding
 from colonnade.errors import JobError
 from colonnade.job import Trees
-from colonnade.run.federate import Finished, Tables
+from colonnade.run.federate import Finished, Tables, plan_for
+from colonnade.run.gather_result import DataFacts
 from colonnade.run.registry import CONVERSATIONS
+from colonnade.run.world import Launch
 from colonnade.trees import sets
 from colonnade.trees.bins import MOST_BINS, Cuts
 from colonnade.trees.gradients import Units, joined, parted
@@ -139,3 +143,17 @@ def test_splits_of_0_2_are_read_and_those_without_sets_are_written_as_there() ->
 def test_a_category_has_no_direction() -> None:
     with pytest.raises(JobError, match="column of categories"):
         grown(categorical(100), trees={"monotone_constraints": {"c6": 1}})
+
+
+@pytest.mark.parametrize("labels", ["clear", "blind"])
+def test_an_audit_reads_runs_with_categories_and_gaps(labels: str) -> None:
+    tables = categorical(300, gaps=0.1)
+    trees = {"max_depth": 3, "max_bin": 8}
+    job = random_job(
+        tables, "secureboost", world="local", train={"epochs": 8}, trees=trees, secure={"labels": labels}
+    )
+    plan, data = plan_for(structs.replace(job, compare=False), tables)
+    found = audit_run(job, DataFacts("random"), Launch(plan, data)).findings
+    tried = {finding.attack for finding in found}
+    assert {"labels from gradients of trees", "labels from nodes of trees"} <= tried
+    assert ("bins from small sums" in tried) == (labels == "clear")

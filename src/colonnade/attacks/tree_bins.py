@@ -24,21 +24,18 @@ from colonnade.attacks.tree_columns import TreeSums, trees_of
 from colonnade.trees.estimate import Told, of_open_nodes
 
 SINGLES, PAIRS = 2000, 200  # the most rows of a node in which one row, and two, are sought
-PASSES = 3  # over all trees: what later trees tell makes bins of earlier ones small
+PASSES = 2  # over all trees: what later trees tell makes bins of earlier ones small
 
 Found = NDArray[np.int16]
 
 
 def bins_from_small_sums(case: Case) -> BinGuess:
     """Return the bin of every row and column of others that follows from sums of one or two rows."""
-    trees = list(trees_of(case))
-    if not trees:
-        return BinGuess({})
-    found = {
-        who: np.full((case.rows, grid.columns), -1, dtype=np.int16) for who, grid in trees[0].grids.items()
-    }
+    found: dict[str, Found] = {}
     for _ in range(PASSES):
-        for tree in trees:
+        for tree in trees_of(case):
+            for who, grid in tree.grids.items():
+                found.setdefault(who, np.full((case.rows, grid.columns), -1, dtype=np.int16))
             for rows, sums in _nodes(tree):
                 _read(tree, rows, sums, found)
     return BinGuess(found)

@@ -16,13 +16,14 @@ import numpy as np
 
 from colonnade.arrays import Floats, Numbers, Rows
 from colonnade.attacks.case import Case, LabelGuess
+from colonnade.conversations.boost.veiled import unpacked_words
 from colonnade.conversations.boost.wire import flags_of, level_of, tag_for
 from colonnade.messages import Divide, Gradients, Sides
 from colonnade.trees.boosting import Sampling
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.gradients import parted, unpacked
 from colonnade.trees.grow import Level
-from colonnade.trees.own_columns import OwnColumns, joined_sides
+from colonnade.trees.own_columns import joined_sides
 
 TREES = 20  # that the direction is taken from
 
@@ -35,13 +36,20 @@ def labels_from_gradients(case: Case) -> LabelGuess:
     met = np.zeros((case.rows, classes), dtype=bool)
     for tree, words in _gradients(case).items():
         rows = np.flatnonzero(sampling.rows_of(tree))
-        g = parted(words if words.dtype == np.uint64 else unpacked(words))[0]
+        g = _first_derivatives(words, len(rows))
         new = rows[~met[rows, tree % classes]]
         found[new, tree % classes] = -g[~met[rows, tree % classes]]
         met[new, tree % classes] = True
     if not plan.objective.classes:
         return LabelGuess(found[:, 0])
     return LabelGuess(np.where(met.all(axis=1), found.argmax(axis=1), -1))
+
+
+def _first_derivatives(words: Numbers, rows: int) -> Numbers:
+    """Return g of what was sent for some rows, read as if nothing hid it."""
+    if words.dtype == np.uint8:  # for veiled bins
+        return unpacked_words(words, len(words) // (2 * rows))[:rows].view(np.int32)
+    return parted(words if words.dtype == np.uint64 else unpacked(words))[0]
 
 
 def labels_from_nodes(case: Case) -> LabelGuess:
@@ -69,18 +77,19 @@ def with_known_labels(ways: list[Numbers], known: Rows, y: Floats) -> Floats:
 def nodes_seen(case: Case) -> list[Numbers]:
     """Return, for every tree that a party takes part in, the last node in which it saw each row, as a
     number."""
-    own = OwnColumns(case.own.X, _sampling(case), case.plan.parties.index(case.party))
+    sampling = _sampling(case)
     divides = {m.tag: m for _, m in case.transcript.heard if isinstance(m, Divide)}
     sides = {(who, m.tag): m for who, m in case.transcript.heard if isinstance(m, Sides)}
+    sides |= {(case.party, m.tag): m for _, m in case.transcript.said if isinstance(m, Sides)}
     ways = []
     for tree in _gradients(case):
-        frontier, depth = Frontier(own.sampling.rows_of(tree)), 0
+        frontier, depth = Frontier(sampling.rows_of(tree)), 0
         way, tag = np.zeros(case.rows, dtype=np.int64), tag_for(tree)
         while tag in divides:
             level = level_of(divides[tag], frontier)
             if level.last:
                 break
-            left = joined_sides(_heard(case, own, level, frontier, sides, tag), level, frontier)
+            left = joined_sides(_heard(case, level, frontier, sides, tag), level, frontier)
             way[frontier.rows] = 2 * way[frontier.rows] + 1 + left
             frontier.divide(level.split, left, level.stays)
             depth += 1
@@ -91,20 +100,16 @@ def nodes_seen(case: Case) -> list[Numbers]:
 
 def _heard(
     case: Case,
-    own: OwnColumns,
     level: Level,
     frontier: Frontier,
     sides: dict[tuple[str, int], Sides],
     tag: int,
 ) -> list[tuple[int, Numbers]]:
-    """Return every splitting party's sides: the own ones made again, the others as they were heard."""
+    """Return every splitting party's sides, as they were said and heard."""
     found = []
     for party in np.unique(level.party[level.split]).tolist():
-        if party == own.party:
-            found.append((party, own.left(level, frontier)))
-        else:
-            rows = int(frontier.counts[level.party == party].sum())
-            found.append((party, flags_of(sides[case.plan.parties[party], tag].left, rows)))
+        rows = int(frontier.counts[level.party == party].sum())
+        found.append((party, flags_of(sides[case.plan.parties[party], tag].left, rows)))
     return found
 
 
