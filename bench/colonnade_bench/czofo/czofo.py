@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from colonnade.data.datasets.loading import available
 from colonnade.errors import JobError
 from colonnade_bench.common import Bench, Grid, Panel, Say
@@ -73,10 +75,18 @@ def run(
 ) -> list[Path]:
     """Make the tables of all parts, or of some; cases that have a record are not run again.
 
-    Other epochs and seeds than usual are those of `slow`.
+    Other seeds than usual are those of `slow`, other epochs those of `slow` and `cifar10`.
     """
-    if (epochs or seeds) and {piece.partition(":")[0] for piece in only} != {"slow"}:
-        raise JobError("--epochs, --seeds: of czofo only runs with a slow client have these; add --only slow")
+    parts = {piece.partition(":")[0] for piece in only}
+    if (
+        (epochs and not parts <= {"slow", "cifar10"})
+        or (seeds and parts != {"slow"})
+        or (epochs and not only)
+    ):
+        raise JobError(
+            "--epochs, --seeds: of czofo only runs with a slow client have these, and cifar10 epochs; add "
+            "--only slow, or --only cifar10"
+        )
     bench = Bench("czofo", "VFL-CZOFO: split networks in few bytes", quick)
 
     def measure(cases: Sequence[Case]) -> Mapping[str, Record]:
@@ -91,7 +101,7 @@ def run(
         elif name == "slow":
             slow(bench, measure, out / "records", say, Asked(named, epochs, seeds, quick))
         else:
-            tables(bench, name, measure, say, named, quick=quick)
+            tables(bench, name, measure, say, named, quick=quick, epochs=epochs)
         bench.write(out)  # a full run takes long, and what is there can be read meanwhile
     return bench.write(out)
 
@@ -138,9 +148,20 @@ def thinned(points: Sequence[Measurement], most: int = 25) -> list[Measurement]:
     return [*points[:-1:step], points[-1]]
 
 
-def tables(bench: Bench, part: str, measure: Measure, say: Say, named: Sequence[str], *, quick: bool) -> None:
+def tables(
+    bench: Bench,
+    part: str,
+    measure: Measure,
+    say: Say,
+    named: Sequence[str],
+    *,
+    quick: bool,
+    epochs: int | None = None,
+) -> None:
     """Measure all cases of a part, or those that are named, and add its tables and figures."""
     cases = [case for case in cases_of(part, quick=quick) if not named or case.name in named]
+    if epochs is not None:
+        cases = [replace(case, train={**case.train, "epochs": epochs}) for case in cases]
     if not available(dataset := cases[0].dataset):
         say(f"{dataset} is not on this machine, left out")
         return

@@ -50,7 +50,7 @@ BENCHES = {
 @click.option("--rows", type=click.IntRange(1), help="Number of rows (large).")
 @click.option("--columns", type=click.IntRange(1), help="Number of columns (large).")
 @click.option("--seeds", type=click.IntRange(1), help="Number of seeds (faults; czofo's slow clients).")
-@click.option("--epochs", type=click.IntRange(1), help="Epochs of a run (czofo's slow clients).")
+@click.option("--epochs", type=click.IntRange(1), help="Epochs of a run (czofo: slow clients, cifar10).")
 @click.option("--kill", type=click.IntRange(1), help="Number of kills of every conversation (faults).")
 @JSON
 def bench(
