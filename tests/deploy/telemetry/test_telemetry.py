@@ -22,7 +22,7 @@ from tests.deploy.companies import job, lay_out, settled, together
 from colonnade.deploy.books.counts import Histogram
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http import monitor
-from colonnade.deploy.process.logs import RUN, AsJson, in_log, with_run
+from colonnade.deploy.process.logs import AsJson, in_log, with_run
 from colonnade.deploy.telemetry import metrics
 from colonnade.deploy.telemetry.traces import Tracer
 from colonnade.deploy.telemetry_settings import Telemetry, check_telemetry
@@ -80,7 +80,8 @@ class Told(logging.Handler):
         self.runs: dict[str, str] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.runs[record.getMessage()] = RUN.get()
+        with_run(record)
+        self.runs[record.getMessage()] = record.run
 
 
 def test_of_one_training(tmp_path: Path) -> None:
@@ -142,7 +143,8 @@ def test_of_one_training(tmp_path: Path) -> None:
     # logs
     (run,) = {number for number in told.runs.values() if number}
     assert bank["attributes"][0]["value"]["stringValue"] == run
-    assert any(number == run and "training" in text for text, number in told.runs.items())
+    assert any("training" in text for text in told.runs)
+    assert all(number == run for text, number in told.runs.items() if text.startswith(f"run {run}"))
     assert any(number == "" and "listens on" in text for text, number in told.runs.items())
 
     # metrics

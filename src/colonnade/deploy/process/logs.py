@@ -88,8 +88,8 @@ def _encodable(text: str) -> str:
 
 
 def with_run(record: logging.LogRecord) -> bool:
-    """Give a record the number of the run that is played."""
-    record.run = RUN.get()
+    """Give a record the number of the run that is played, if it does not bring one."""
+    record.run = getattr(record, "run", "") or RUN.get()
     return True
 
 

@@ -91,7 +91,7 @@ class Run:
         step = event.what, event.done * 10 // max(event.total, 1)
         if step != self.logged:
             self.logged = step
-            log.info("run %s: %s", self.number, event_line(event))
+            log.info("run %s: %s", self.number, event_line(event), extra={"run": self.number})
 
     @property
     def lasts(self) -> bool:
