@@ -81,7 +81,7 @@ class Told(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         with_run(record)
-        self.runs[record.getMessage()] = record.run
+        self.runs[record.getMessage()] = vars(record)["run"]
 
 
 def test_of_one_training(tmp_path: Path) -> None:
