@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from colonnade.cli.machine import JSON
+from colonnade.cli.machine import JSON, note
 from colonnade.cli.show import console, table
 
 
@@ -43,11 +43,13 @@ def algorithms(as_json: bool, long: bool) -> None:
 @click.command()
 @JSON
 @click.option("--verify", is_flag=True, help="Compare the files on this machine with their checksums.")
-def datasets(as_json: bool, verify: bool) -> None:
+@click.option("--get", "wanted", metavar="NAME", help="Fetch this data set from where it is published.")
+def datasets(as_json: bool, verify: bool, wanted: str | None) -> None:
     """List the data sets that a job may name, and which of them are on this machine.
 
     Those that come with scikit-learn are always here. The files of others are looked for in the folder
-    that COLONNADE_DATA names, then in ~/.cache/colonnade; nothing is downloaded.
+    that COLONNADE_DATA names, then in ~/.cache/colonnade. Nothing is downloaded without --get, which
+    compares what it fetched with the recorded checksum.
 
     \b
     Example:
@@ -55,9 +57,15 @@ def datasets(as_json: bool, verify: bool) -> None:
     """
     from colonnade.data.datasets.catalogue import DATASETS
 
+    if wanted is not None:
+        from colonnade.data.datasets.fetch import fetch
+
+        found = [str(path) for path in fetch(wanted, note)]
+        click.echo(json.dumps(found) if as_json else f"{wanted} is here: {', '.join(found)}")
+        return
     states = {name: _state(name, verify=verify) for name in DATASETS}
     if as_json:
-        found = [
+        listed = [
             {
                 "name": name,
                 "summary": known.summary,
@@ -70,7 +78,7 @@ def datasets(as_json: bool, verify: bool) -> None:
             }
             for name, known in DATASETS.items()
         ]
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(listed, indent=2))
         return
     rows = [
         (name, known.task, f"{known.rows:,}", f"{known.columns:,}", states[name], known.summary)

@@ -70,7 +70,7 @@ def privacy_card(result: Result) -> Html:
         told = tag("p", "By construction no party learns a number of another's training rows.")
     else:
         told = tag("ul", *(tag("li", tag("b", party), f" {words}.") for party, words in _readings(result)))
-    noise = [tag("p", f"Noise bounds it: {sentence}.")] if (sentence := _noise(result)) else []
+    noise = [tag("p", f"Noise: {sentence}.")] if (sentence := _noise(result)) else []
     alarming = {"labels", "shares"} & set(result.privacy.leaks)
     title = tag("h2", "Who can read what")
     return tag("section", title, told, *noise, class_="card alarm" if alarming else "card", id_="privacy")

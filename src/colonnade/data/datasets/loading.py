@@ -1,7 +1,8 @@
 """Named data sets: found on this machine, checked, and loaded ready to be split.
 
-Nothing is downloaded. Files are looked for in the folder that COLONNADE_DATA names, then in
-~/.cache/colonnade; a file that is not there is an error that says where to get it and where to put it.
+Nothing is downloaded unless it is asked for (`fetch`). Files are looked for in the folder that COLONNADE_DATA
+names, then in ~/.cache/colonnade; a file that is not there is an error that says where to get it and where to
+put it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from colonnade.data.datasets import cifar
-from colonnade.data.datasets.catalogue import DATASETS, SHA256, Bundled, Dataset, Files, RowChanges
+from colonnade.data.datasets.catalogue import DATASETS, LIBSVM, SHA256, Bundled, Dataset, Files, RowChanges
 from colonnade.data.read import formats
 from colonnade.data.read.dialect import Dialect
 from colonnade.data.read.files import AS_FOUND, load
@@ -97,7 +98,7 @@ def load_dataset(name: str) -> TrainTest:
 def available(name: str) -> bool:
     """Return whether every file of the data set is on this machine."""
     stored = _dataset(name).stored
-    return isinstance(stored, Bundled) or all(_search(stored, file) is not None for file in _names(stored))
+    return isinstance(stored, Bundled) or all(found_file(stored, file) is not None for file in _names(stored))
 
 
 def verify(name: str) -> dict[str, str]:
@@ -111,7 +112,7 @@ def verify(name: str) -> dict[str, str]:
         path = _find(dataset, dataset.stored, file)
         expected = SHA256.get(dataset.stored.folder, {}).get(file)
         states[file] = "unknown" if expected is None else "ok"
-        if expected is not None and _sha256(path) != expected:
+        if expected is not None and sha256(path) != expected:
             raise DataError(
                 f"{path}: its sha256 is not the recorded one, so it is damaged or another edition; "
                 f"compare it with {dataset.source}"
@@ -138,7 +139,7 @@ def _names(stored: Files) -> list[str]:
     """Return the names of all files of a data set; of several editions, those of the one that is here."""
     if stored.folder == "cifar10":
         editions = [cifar.files(binary=True), cifar.files(binary=False)]
-        return next((files for files in editions if _search(stored, files[0])), editions[0])
+        return next((files for files in editions if found_file(stored, files[0])), editions[0])
     files = [file for file in (stored.train, stored.test) if file]
     if stored.folder in IMAGES:
         files += [file.replace("-images-idx3", "-labels-idx1") for file in files]
@@ -147,14 +148,19 @@ def _names(stored: Files) -> list[str]:
 
 def _find(dataset: Dataset, stored: Files, file: str) -> Path:
     """Return where a file of the data set is on this machine; if it is not, an error says where to get it."""
-    path = _search(stored, file)
+    path = found_file(stored, file)
     if path is None:
         home = data_folders()[0] / stored.folder
         raise DataError(
             f"{dataset.name}: {file} is not on this machine; get it from {dataset.source} "
-            f"and put it in {home}"
+            f"and put it in {home}{_by_command(dataset)}"
         )
     return path
+
+
+def _by_command(dataset: Dataset) -> str:
+    """Return the command that fetches a data set, where its files are published one by one."""
+    return f", or run colonnade datasets --get {dataset.name}" if dataset.source.startswith(LIBSVM) else ""
 
 
 def data_folders() -> list[Path]:
@@ -164,7 +170,7 @@ def data_folders() -> list[Path]:
     return [Path(named).expanduser(), cache] if named else [cache]
 
 
-def _search(stored: Files, file: str) -> Path | None:
+def found_file(stored: Files, file: str) -> Path | None:
     """Return where a file is on this machine, plain or packed, or None if it is not."""
     # the two image sets use the same file names, so only their own folder tells them apart
     places = [stored.folder] if stored.folder in IMAGES else [stored.folder, ""]
@@ -222,7 +228,7 @@ def _bundled(name: str, stored: Bundled) -> RawTable:
     return RawTable(name, columns, np.ascontiguousarray(bunch.data), y=bunch.target.astype(np.float64))
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
     """Return the checksum of a file's content, decompressed."""
     digest = hashlib.sha256()
     with formats.open_bytes(path) as stream:
