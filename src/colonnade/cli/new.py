@@ -323,7 +323,7 @@ class Secrecy(NamedTuple):
             words = 'neither learns a label, column or score of the other; "clear" is exact'
             return Secrecy(DEFAULT_ALGORITHM, _key('labels = "blind"', words))
         words = "nobody but its holder learns the label, or what it follows from"
-        return Secrecy("vfb2-saga", _key('labels = "blind"', words))
+        return Secrecy("vfb2-saga" if several else DEFAULT_ALGORITHM, _key('labels = "blind"', words))
 
 
 def _several_classes(holder: Survey, label: str | None) -> bool:

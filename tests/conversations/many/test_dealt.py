@@ -11,9 +11,13 @@ from scipy.special import expit
 from tests.oracles.tables import random_job, weights
 
 from colonnade.attacks.transcript import Transcript
+from colonnade.conversations import pieces
+from colonnade.conversations.blind import gradients
 from colonnade.conversations.blind.gradients import DealtGradients
+from colonnade.conversations.linear import full_record
 from colonnade.conversations.linear.algorithm import dealt
 from colonnade.conversations.linear.algorithm.dealt import DealtConversation
+from colonnade.conversations.linear.many import shared_theta
 from colonnade.conversations.linear.two.noise import OwnNoise
 from colonnade.conversations.linear.two.noisy_lbfgs import NoisyLbfgs
 from colonnade.data.table import INTERCEPT, Table
@@ -222,6 +226,23 @@ def test_what_does_not_go_together_is_refused(
 def test_weights_of_rows_that_the_mate_may_not_know_are_refused() -> None:
     with pytest.raises(JobError, match="nobody but the label holder knows weights of rows"):
         fit(made(weighted=True, rows=100), HIDDEN)
+
+
+def test_columns_that_are_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(full_record, "WIDEST", 2)
+    with pytest.raises(JobError, match="a matrix of a party's columns by its columns, of at most 2"):
+        fit(made(rows=100), OPEN)
+
+
+@pytest.mark.parametrize("secure", [OPEN, HIDDEN])
+def test_rows_travel_in_pieces_and_masks_are_dealt_in_parts(
+    secure: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE", 700)
+    monkeypatch.setattr(gradients, "TOGETHER", 5 * ROWS)
+    monkeypatch.setattr(shared_theta, "STRETCH", 900)
+    done = fit(made(), secure)
+    assert done.result.metrics["suboptimality"] < 4e-3 * done.result.metrics["objective"]
 
 
 def test_epsilon_asks_for_noise_in_all_gradients(monkeypatch: pytest.MonkeyPatch) -> None:

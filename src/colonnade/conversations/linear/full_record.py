@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from colonnade.conversations.conversation import Conversation
 from colonnade.conversations.linear.converse_full import converse_full
-from colonnade.conversations.linear.parties.blind_refusals import blind_notes
+from colonnade.conversations.linear.parties.blind_refusals import blind_notes, check_size
 from colonnade.conversations.linear.record import LinearShares, theta_notes
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.linear.two.theta import FORMS
@@ -16,6 +16,7 @@ from colonnade.job.presets import Preset
 from colonnade.losses import LOSSES
 
 MEMORY = 20  # pairs
+WIDEST = 3000  # columns of a party of a blind run
 
 
 def check(job: Job, preset: Preset) -> None:
@@ -68,7 +69,19 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> FullSettings:
                 "secure.scores = 'hidden': nobody but the label holder knows weights of rows, so its mate "
                 "cannot weigh its part of theta; drop the weights, or set secure.scores = 'open'"
             )
+        if len(facts.columns) > 2:
+            check_columns(facts)
     return FullSettings(memory=MEMORY)
+
+
+def check_columns(facts: Facts) -> None:
+    """Refuse columns that are too many to be veiled, or to make a first matrix of."""
+    check_size(facts)
+    if max(facts.columns.values()) > WIDEST:
+        raise JobError(
+            "secure.labels = 'blind': lbfgs makes a matrix of a party's columns by its columns, of at most "
+            f"{WIDEST:,}; use fewer columns, algorithm = 'vfb2-saga', or labels = 'clear'"
+        )
 
 
 def notes(plan: Plan[FullSettings]) -> list[str]:

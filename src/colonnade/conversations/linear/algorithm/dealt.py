@@ -282,7 +282,7 @@ class DealtConversation:
             )
         scribe.ending.strict = False  # noise may end anywhere
         steps = self.lbfgs.state.steps
-        mark = Mark(steps, steps, final=True)
+        mark = Mark(steps, 2 * steps, final=True)
         scribe.record(z, float(total[-2]), round(float(total[-1]) * MEGA), context.net.clock.now(), mark)
 
     def outcome(self) -> Outcome:
