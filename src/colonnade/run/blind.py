@@ -90,6 +90,11 @@ def _products_faults(job: Job, conversation: Conversation[Any], parties: int) ->
         )
     if parties == 2 and not encrypted_between(secure.products, conversation, parties):
         yield JobError(TWO_PARTIES)
+    if encrypted_between(secure.products, conversation, parties) and secure.helper is not None:
+        yield JobError(
+            "secure.helper: products are encrypted between two parties and nobody deals; drop the key, "
+            "or set secure.products = 'dealer' with a third party"
+        )
     if encrypts and secure.reveal == "never":
         yield JobError(
             f"secure.reveal = 'never': {job.algorithm} has every owner know its own weights; use 'owner'"

@@ -125,6 +125,12 @@ def unused(job: Job, preset: Preset, conversation: Conversation[Any]) -> dict[st
     sums = {"sum", "neighbours", "accept_leak"} & set(_changed(job.secure, Secure()))
     if "no-sum" in conversation.traits and sums:
         found["secure"] = f"{job.algorithm} sums nothing: the server sees all outputs in clear"
+    encrypted = job.secure.labels == "blind" and blind.encrypted_between(
+        job.secure.products, conversation, len(job.data.party_names)
+    )
+    for key in {"noise", "epsilon", "few_rows"} & set(_changed(job.secure, Secure())):
+        if not encrypted:
+            found[f"secure.{key}"] = "it is for products that are encrypted between two parties"
     if "train.stale" not in conversation.understands and job.train.stale:
         found["train.stale"] = f"{job.algorithm} has no rounds that are scored ahead"
     return found

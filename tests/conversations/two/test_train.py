@@ -13,15 +13,17 @@ from tests.oracles.tables import random_job, weights
 
 from colonnade.attacks.transcript import Transcript
 from colonnade.conversations.linear.algorithm import encrypted
+from colonnade.conversations.linear.two import measure, own_columns, products, theta
 from colonnade.conversations.linear.two import noisy_lbfgs as steps
-from colonnade.conversations.linear.two import products, theta
 from colonnade.conversations.linear.two.noise import OwnNoise
 from colonnade.data.table import INTERCEPT, Table
-from colonnade.errors import Aborted, FixedPointOverflow, JobError
+from colonnade.errors import Aborted, DataError, FixedPointOverflow, JobError
+from colonnade.job import job_from
 from colonnade.losses import LOSSES
 from colonnade.messages import Announce, Sealed
-from colonnade.run.federate import Finished, Tables, plan_for, run_tables
+from colonnade.run.federate import Finished, Tables, federate, plan_for, run_tables
 from colonnade.run.launch import launch
+from colonnade.run.resolve import compose
 from colonnade.run.world import Launch
 from colonnade.secure.lattice.ciphertexts import SecretKey
 
@@ -172,6 +174,8 @@ def test_epsilon_asks_for_noise_and_is_reported() -> None:
         ({"products": "dealer"}, {}, "two parties have no third one"),
         ({"epsilon": 1.0, "noise": 3.0}, {}, "secure.epsilon: says how much noise"),
         ({"noise": 0.0}, {}, "secure.noise: 0 rows; from 0.25"),
+        ({"reveal": "never"}, {}, "has every owner know its own weights"),
+        ({"helper": "party1"}, {}, "products are encrypted between two parties and nobody deals"),
         ({}, {"loss": "smooth_hinge"}, "theta of the smooth_hinge loss cannot be shared"),
         ({}, {"target": 0.1}, "nobody knows the loss before the end"),
     ],
@@ -286,3 +290,42 @@ def test_a_run_that_goes_on_tells_nothing_twice_and_has_new_keys(
         assert len(before) + len(after) == 7 + again - (party == "party0")
         for one, other in zip(before[-again:], after[:again], strict=True):
             np.testing.assert_allclose(one, other, atol=1e-4 * float(np.abs(one).max()) + 1e-7)
+
+
+def test_keys_of_encrypted_runs_are_named_where_nothing_reads_them() -> None:
+    tables = made(rows=100, test=0)
+    job = random_job(tables, "lbfgs", secure={"labels": "clear", "noise": 2.0, "few_rows": True})
+    assert {"secure.noise", "secure.few_rows"} <= set(compose(job).unused())
+    blind = random_job(tables, "lbfgs", secure={**BLIND, "noise": 2.0})
+    assert "secure.noise" not in compose(blind).unused()
+
+
+@pytest.mark.slow
+def test_a9a_is_near_its_optimum_and_as_good_as_in_clear() -> None:
+    """The mean of three runs, as their noise differs."""
+    try:
+        runs = [federate(job_from({**A9A, "secure": BLIND})).result.metrics for _ in range(3)]
+        clear = federate(job_from({**A9A, "secure": {"labels": "clear"}})).result.metrics
+    except DataError as error:
+        pytest.skip(f"a9a is not on this machine: {error}")
+    above = np.mean([each["suboptimality"] for each in runs]) / clear["objective"]
+    assert above < 0.006
+    assert abs(np.mean([each["test_accuracy"] for each in runs]) - clear["test_accuracy"]) < 0.003
+    assert abs(np.mean([each["test_auc"] for each in runs]) - clear["test_auc"]) < 0.005
+
+
+A9A = {"algorithm": "lbfgs", "world": "local", "data": {"train": "a9a", "parties": 2}}
+
+
+def test_many_rows_travel_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (own_columns, products, measure):
+        monkeypatch.setattr(module, "ROWS", 500)
+    monkeypatch.setattr(products, "AT_ONCE", 2**17)
+    monkeypatch.setattr(encrypted, "ROWS", 500)
+    asked = products.Asked
+    monkeypatch.setattr(
+        encrypted, "Asked", lambda rows, width, together, codes: asked(rows, width, together, codes, 500)
+    )
+    tables = made(rows=1600)
+    clear = fit(tables, {"labels": "clear"}).result.metrics
+    assert fit(tables).result.metrics["objective"] == pytest.approx(clear["objective"], rel=0.03)

@@ -11,8 +11,8 @@ Products are made under encryption that only the asker can open (`secure.lattice
    the asker gives back its part of the answer **with noise of S rows**, fresh, discrete and Gaussian;
 4. both tell inner products of their blocks of all vectors, rounded to 5 bits, and step (`two.noisy_lbfgs`).
 
-Every key is made for one question and thrown away. There is a fixed number of passes, and no loss before
-the end.
+Every key is made for one question and thrown away. There is a fixed number of passes; a run ends before
+only if gradients have all but vanished, as both see from inner products. No loss is known before the end.
 
 What each side learns: its own gradient with the other's noise, in every pass; rounded inner products; how
 far the other's scores reach; how large the largest number of every column of the other is beside its
@@ -35,7 +35,7 @@ from colonnade.conversations.linear.two import measure
 from colonnade.conversations.linear.two.line import Line
 from colonnade.conversations.linear.two.noise import Loudness, OwnNoise
 from colonnade.conversations.linear.two.noisy_lbfgs import FirstMatrix, NoisyLbfgs, few_bits
-from colonnade.conversations.linear.two.own_columns import OwnColumns, theta_bits, together_for
+from colonnade.conversations.linear.two.own_columns import ROWS, OwnColumns, theta_bits, together_for
 from colonnade.conversations.linear.two.products import (
     Asked,
     GradientAsker,
@@ -121,7 +121,7 @@ class EncryptedConversation:
         if len(told) < 3 or told[0] != len(told) - 2 or np.abs(told[1:]).max() > 1000:
             raise ProtocolError(f"{self.line.peer} told {len(told)} numbers of its columns that cannot be")
         width = int(told[0])
-        self.asked = Asked(rows, width, together_for(self.ring, min(rows, 2**20), width), told[2:])
+        self.asked = Asked(rows, width, together_for(self.ring, min(rows, ROWS), width), told[2:])
         self.longest = size_of(int(told[1]))
         self.loudness, self.unit = await self.agree()
         objective = self.context.plan.objective
@@ -147,7 +147,8 @@ class EncryptedConversation:
         await self.set_up()
         gates, state = self.context.gates, self.lbfgs.state
         gates.begin(1)
-        while state.steps < self.encrypted.passes:
+        open_end = self.context.plan.pace.open
+        while state.steps < self.encrypted.passes and not (open_end and self.lbfgs.settled):
             gradient = await self.one_pass()
             opened(self.context.sum, tag_of(Topic.TRAIN, state.steps), gradient)
             own = self.lbfgs.told(gradient)

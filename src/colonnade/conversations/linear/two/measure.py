@@ -29,8 +29,9 @@ _CODES = (-100, 120)
 
 def _long(factors: Factors) -> list[Floats]:
     """Return the functions of some rows after each other, for every stretch of rows."""
-    rows = factors.products.shape[1]
-    return [factors.products[:, at : at + ROWS].ravel() for at in range(0, rows, ROWS)]
+    terms, rows = factors.products.shape
+    step = max(1, ROWS // terms)
+    return [factors.products[:, at : at + step].ravel() for at in range(0, rows, step)]
 
 
 def _rounded(values: Floats, bits: int, rng: np.random.Generator) -> Any:

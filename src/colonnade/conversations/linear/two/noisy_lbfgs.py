@@ -28,6 +28,7 @@ CLEAR = 3.0  # times its noise: what a slope must be
 RIGHT_ANGLE = 1e-3  # a pair whose cosine is smaller says nothing
 QUIET = 4.0  # times the expected square of noise: a gradient of less is mostly noise
 SHORTER = 0.25  # times its length: a step after which scores reach too far
+SETTLED = 1e-5  # of the first gradient's square: what is left where a run may end
 LAST = 4  # weights whose mean is taken, at the most
 _TINY = 1e-9
 
@@ -75,6 +76,7 @@ class NoisyState:
     memory: LimitedMemory = field(default_factory=lambda: LimitedMemory(MEMORY, 0.0))
     last: list[Floats] = field(default_factory=list)  # weights of the last steps
     quiet: int = 0  # gradients that were mostly noise
+    squares: list[float] = field(default_factory=list)  # of gradients, over both blocks
     length: float = 1.0  # of the last step, where it was shortened
     reach: int = LEAST_REACH  # how far scores reached in the last pass, as a code: the further of both
     steps: int = 0
@@ -119,10 +121,17 @@ class NoisyLbfgs:
             state.direction = -v
         state.gradient = v
         state.quiet += int(totals[-1, 2] < QUIET * of_noise)
+        state.squares.append(float(totals[-1, 2]))
         state.w = state.w + self.first.step(state.direction)
         state.length = 1.0
         state.steps += 1
         state.last = [*state.last, state.w][-max(1, min(LAST, state.quiet)) :]
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left of the first gradient that another pass could find."""
+        squares = self.state.squares
+        return bool(squares) and squares[-1] <= SETTLED * squares[0]
 
     def shorten(self) -> None:
         """Go back most of the last step, after which scores reached too far; both parties do."""
