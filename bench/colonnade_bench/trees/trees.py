@@ -19,6 +19,7 @@ from colonnade_bench.trees.attacks import KNOWN, ROUNDS, columns_at_the_label_ho
 from colonnade_bench.trees.cost import Cost, made_up, ours, side_by_side
 from colonnade_bench.trees.large import large
 from colonnade_bench.trees.slow import AFTER, EVERY, SPEEDS, sitting_out, waiting
+from colonnade_bench.trees.told import bins_found, bytes_of, quality
 
 TITLE = "Boosted trees over split columns"
 PARTS = {
@@ -26,6 +27,8 @@ PARTS = {
     "cost": "processor time and bytes of one tree, 30,000 rows and 23 columns",
     "growth": "the same for 10^4 to 10^6 rows, and for more columns",
     "attacks": "what an owner finds out about labels, and the label holder about columns",
+    "told": "what owners tell of histograms: single rows' bins that it gives away, and accuracy",
+    "bytes": "megabytes and processor time of blind trees, bins veiled once and rows put in order",
     "slow": "a slow party, in virtual time: waited for, or sitting out trees",
     "large": "ten million rows: time, and the memory of the largest party",
 }
@@ -41,7 +44,8 @@ ELSEWHERE = (
 def pieces(quick: bool) -> list[str]:
     """What can run side by side, the longest first."""
     sets = sorted(SETS, key=lambda name: LONG.index(name) if name in LONG else len(LONG))
-    return ["large", *(f"accuracy:{name}" for name in sets), "slow", "attacks", "growth", "cost"]
+    rest = ("slow", "attacks", "told", "bytes", "growth", "cost")
+    return ["large", *(f"accuracy:{name}" for name in sets), *rest]
 
 
 def run(
@@ -67,6 +71,10 @@ def _measured(part: str, sets: Sequence[str], quick: bool, say: Say) -> list[Gri
             return [_growth(quick, say)]
         case "attacks":
             return _attacks(quick, say)
+        case "told":
+            return _told(quick, say)
+        case "bytes":
+            return [_bytes(quick, say)]
         case "slow":
             return _slow(quick, say)
         case _:
@@ -168,6 +176,31 @@ def _attacks(quick: bool, say: Say) -> list[Grid]:
         Grid("Labels, guessed by an owner of columns", ("from", "clear", "blind"), labels, note),
         Grid("Columns, guessed by the label holder: depth 4, 16 bins", heads, columns),
     ]
+
+
+def _told(quick: bool, say: Say) -> list[Grid]:
+    sizes = [(500, 3)] if quick else [(1000, 10), (4000, 20)]
+    found = [bins_found(*size, bits) for size in sizes for bits in (0, 6)]
+    sets = {"a9a": [0]} if quick else {"uci-credit": range(3), "a9a": [0], "givemesomecredit": range(2)}
+    auc = [quality(name, splits, quick) for name, splits in sets.items()]
+    for row in (*found, *auc):
+        say(" ".join(row))
+    heads = ("rows", "trees", "bits", "bins right", "the commonest bin")
+    return [
+        Grid("Others' bins, row by row: UCI credit, 4 parties; bits 0: exact histograms", heads, found),
+        Grid("AUC of test rows, 100 trees, 4 parties", ("data", "exact", "default"), auc),
+    ]
+
+
+def _bytes(quick: bool, say: Say) -> Grid:
+    sizes = [(2000, 12, 64)] if quick else [(24_000, 57, 64), (24_000, 57, 32), (49_749, 300, 2)]
+    rows = []
+    for size in sizes:
+        for veil in (False, True):
+            rows.append(bytes_of(*size, veil=veil))
+            say(" ".join(rows[-1]))
+    columns = ("rows x columns", "bins", "way", "MB once", "MB a tree", "MB for 100 trees", "CPU s a tree")
+    return Grid("Blind trees, three parties, made-up columns", columns, rows)
 
 
 def _slow(quick: bool, say: Say) -> list[Grid]:
