@@ -25,16 +25,20 @@ NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
 NAMES = ("bank", "shop", "telecom")
 COLUMNS = {"bank": {"income": 0, "age": 1}, "shop": {"visits": 2}, "telecom": {"calls": 3}, "notary": {}}
 ROWS = 400
+APPLICANTS = 60
 
 
 def lay_out(root: Path, names: tuple[str, ...] = NAMES, **policies: str) -> Consortium:
     """Write every company's files and settings: 90% of the rows overlap, and the bank has the label."""
     consortium = Consortium(root, names)
-    ids, X, y = people(ROWS + 60)
+    ids, X, y = people(ROWS + APPLICANTS)
     for k, name in enumerate(names):
         rng = np.random.default_rng([5, k])
         old = rng.permutation([i for i in range(ROWS) if rng.random() < 0.9 or i == 0])
-        for entry, rows in (("customers", old), ("applicants", rng.permutation(range(ROWS, ROWS + 60)))):
+        for entry, rows in (
+            ("customers", old),
+            ("applicants", rng.permutation(range(ROWS, ROWS + APPLICANTS))),
+        ):
             held: dict[str, Any] = {c: [repr(float(X[i, j])) for i in rows] for c, j in COLUMNS[name].items()}
             if name == "bank" and entry == "customers":
                 held["repaid"] = [y[i] for i in rows]

@@ -29,6 +29,7 @@ class Consortium:
     root: Path
     names: Sequence[str]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)  # where a party's package lies, if not here
 
     def __post_init__(self) -> None:
         authority = self.root / "authority"
@@ -68,27 +69,29 @@ reconnect_s = 3.0
         return self.config(name)
 
     def start(self, name: str) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"}
         with (self.folder(name) / "log.txt").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 [sys.executable, "-m", "colonnade", "party", "-c", str(self.config(name))],
                 stderr=log,
                 stdout=log,
-                env=environment,
+                env=self._environment(name),
             )
 
     def run(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command of this party in its own folder."""
-        environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"}
         return subprocess.run(
             [sys.executable, "-m", "colonnade", *words],
             cwd=self.folder(name),
-            env=environment,
+            env=self._environment(name),
             capture_output=True,
             text=True,
             timeout=120,
             check=False,
         )
+
+    def _environment(self, name: str) -> dict[str, str]:
+        source = self.sources.get(name, str(SOURCE))
+        return {**os.environ, "PYTHONPATH": source, "OPENBLAS_NUM_THREADS": "1"}
 
     def log(self, name: str) -> str:
         return (self.folder(name) / "log.txt").read_text(errors="replace")
