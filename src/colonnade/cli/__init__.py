@@ -33,6 +33,7 @@ from colonnade.cli.predict import predict
 from colonnade.cli.proposals import proposals
 from colonnade.cli.report import report
 from colonnade.cli.run import run
+from colonnade.cli.runs import runs
 from colonnade.cli.track import track
 from colonnade.cli.train import train
 from colonnade.cli.tune import tune
@@ -184,6 +185,7 @@ for command in (
     models,
     budget,
     proposals,
+    runs,
     credit,
 ):
     main.add_command(command)

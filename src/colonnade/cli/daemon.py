@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from colonnade.errors import ColonnadeError, PeerUnreachable
+from colonnade.errors import ColonnadeError, DeadlineExceeded, PeerUnreachable
 
 if TYPE_CHECKING:
     from colonnade.deploy.daemon.commands import Request
@@ -22,12 +22,24 @@ class DaemonError(ColonnadeError):
     """The daemon answered that it could not do what was asked, with this text."""
 
 
-def ask(settings: Settings, request: Request, tell: Callable[[Event], None] = lambda event: None) -> Any:
+def ask(
+    settings: Settings,
+    request: Request,
+    tell: Callable[[Event], None] = lambda event: None,
+    timeout: float | None = None,
+) -> Any:
     """Return the daemon's result for a request; DaemonError if it answers with an error. `tell` gets its
-    events."""
+    events. After `timeout` seconds nobody waits any longer: DeadlineExceeded."""
     from colonnade.deploy.daemon import commands
 
     async def main() -> Any:
+        try:
+            async with asyncio.timeout(timeout):
+                return await answer()
+        except TimeoutError:
+            raise DeadlineExceeded(f"no end within {timeout:g} s; it goes on") from None
+
+    async def answer() -> Any:
         async for message in commands.ask(settings, request):
             if isinstance(message, commands.EventReply):
                 tell(message.event)

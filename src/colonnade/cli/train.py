@@ -14,6 +14,7 @@ from colonnade.cli.machine import note
 from colonnade.cli.party import CONFIG
 
 if TYPE_CHECKING:
+    from colonnade.deploy.programs.training import Trained
     from colonnade.deploy.session.session import Event
 
 
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
     "--digest", is_flag=True, help="Only print the job's digest, for policy.approved at the others."
 )
 @click.option("--timeline", is_flag=True, help="Also write down when this party computed, sent and waited.")
+@click.option("--detach", is_flag=True, help="Return once all are asked; `colonnade runs` has the rest.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
-def train(job_file: Path, config: Path, digest: bool, timeline: bool, as_json: bool) -> None:
+def train(job_file: Path, config: Path, digest: bool, timeline: bool, detach: bool, as_json: bool) -> None:
     """Propose JOB.toml to its parties and train, if all of them accept.
 
     This party's daemon must run. Ctrl-C ends the run at all parties. If a daemon dies the run goes on
-    once it is back, and so does this command.
+    once it is back, and so does this command. With --detach nothing waits here: an approval may take days.
 
     \b
     Example:
@@ -45,6 +47,11 @@ def train(job_file: Path, config: Path, digest: bool, timeline: bool, as_json: b
     from colonnade.deploy.settings import read_settings
 
     settings = read_settings(config)
+    if detach:
+        from colonnade.cli.runs import begin
+
+        begin(settings, terms, timeline=timeline, as_json=as_json)
+        return
     if not as_json:
         click.echo(f"{terms.name} ({terms.algorithm}) with {', '.join(sorted(terms.parties))}", err=True)
     with followed(quiet=as_json) as tell:
@@ -52,6 +59,11 @@ def train(job_file: Path, config: Path, digest: bool, timeline: bool, as_json: b
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
+    show_trained(found)
+
+
+def show_trained(found: Trained) -> None:
+    """Print what came of a training."""
     rows = found["rows"]
     click.echo(f"model {found['model']}: {rows['common']} common rows, {rows['train']} trained on")
     for name, value in found["metrics"].items():

@@ -23,14 +23,25 @@ LIMIT = 2**28
 
 
 class TrainRequest(msgspec.Struct, tag="Train"):
-    """Propose this job and take part in it."""
+    """Propose this job and take part in it; `detach` answers once all are asked, and the run goes on."""
 
     terms: Terms
     timeline: bool = False
+    detach: bool = False
 
 
 class FollowRequest(msgspec.Struct, tag="Follow"):
     """Follow a training that this party has proposed to its end: the daemon was started again meanwhile."""
+
+    run: str
+
+
+class RunsRequest(msgspec.Struct, tag="Runs"):
+    """Say which runs go on, and how the latest ended."""
+
+
+class WaitRequest(msgspec.Struct, tag="Wait"):
+    """Wait for the end of a training that this party proposed; whoever waits may go away."""
 
     run: str
 
@@ -85,7 +96,7 @@ class LoginRequest(msgspec.Struct, tag="Login"):
 
 Request = (
     TrainRequest | FollowRequest | PredictRequest | StatusRequest | ProposalsRequest | DecideRequest
-    | PromoteRequest | RollbackRequest | StopRequest | LoginRequest
+    | PromoteRequest | RollbackRequest | StopRequest | LoginRequest | RunsRequest | WaitRequest
 )  # fmt: skip
 
 

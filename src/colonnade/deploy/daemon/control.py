@@ -34,24 +34,35 @@ from colonnade.deploy.daemon.commands import (
     ProposalsRequest,
     Request,
     RollbackRequest,
+    RunsRequest,
     StatusRequest,
     StopRequest,
     TrainRequest,
+    WaitRequest,
     read_frame,
     write_frame,
 )
 from colonnade.deploy.daemon.daemon import Daemon
-from colonnade.deploy.daemon.views import ProposalView
+from colonnade.deploy.daemon.views import ProposalView, RunView
 from colonnade.deploy.models import stored_shares
 from colonnade.deploy.models.stored_shares import Manifest, StoredShare
 from colonnade.deploy.programs import scoring, training
 from colonnade.deploy.rows.rows import digests
 from colonnade.deploy.session.session import Event, Tell
-from colonnade.errors import Aborted, ColonnadeError, JobError
+from colonnade.errors import Aborted, ColonnadeError, JobError, Refused
 
 CHUNK = 2**15  # rows that are asked for at once
 
-Answered = training.Trained | Prediction | DaemonStatus | list[ProposalView] | Decision | str
+Answered = (
+    training.Trained
+    | Prediction
+    | DaemonStatus
+    | list[ProposalView]
+    | list[RunView]
+    | RunView
+    | Decision
+    | str
+)
 """What requests are answered with."""
 
 
@@ -136,10 +147,16 @@ def _outcome(work: asyncio.Future[Answered]) -> FinalReply:
 async def _act(daemon: Daemon, request: Request, tell: Tell, who: str) -> Answered:
     """Do what a command of this user asks for and return its result."""
     match request:
+        case TrainRequest(detach=True):
+            return await _begin(daemon, request)
         case TrainRequest(terms=terms, timeline=timeline):
             return training.describe(await daemon.train(terms, tell, timeline=timeline))
         case FollowRequest(run=run):
             return training.describe(await _follow(daemon, run, tell))
+        case RunsRequest():
+            return views.runs(daemon)
+        case WaitRequest(run=run):
+            return training.describe(await _wait(daemon, run))
         case PredictRequest():
             return await _predict(daemon, request, tell)
         case StatusRequest():
@@ -158,6 +175,41 @@ async def _act(daemon: Daemon, request: Request, tell: Tell, who: str) -> Answer
             return operators.stop(daemon, run, who)
         case LoginRequest():
             return daemon.invite(who)
+
+
+async def _begin(daemon: Daemon, request: TrainRequest) -> RunView:
+    """Propose a training that goes on without the command, and return it once all parties are asked."""
+    asked = asyncio.Event()
+
+    def tell(event: Event) -> None:
+        if event.what == "asking":
+            asked.set()
+
+    work = asyncio.ensure_future(daemon.train(request.terms, tell, timeline=request.timeline))
+    waiting = asyncio.ensure_future(asked.wait())
+    await asyncio.wait([work, waiting], return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if work.done():
+        work.result()  # raises why nobody was asked
+    number = next(run.number for run in daemon.runs.values() if run.asked_by is tell)
+    daemon.detached[number] = work
+    work.add_done_callback(lambda ended: ended.exception())  # the log and the journal have it
+    return next(run for run in views.runs(daemon) if run.run == number)
+
+
+async def _wait(daemon: Daemon, number: str) -> Manifest:
+    """Return the manifest of a training once it is over, or raise the error that it ended with."""
+    run = next((run for run in daemon.runs.values() if run.number == number), None)
+    known = run.task if run is not None else None
+    if (work := daemon.detached.get(number, known)) is not None:
+        await asyncio.wait([work])
+    for manifest in stored_shares.listing(daemon.serving.models):
+        if manifest.run == number:
+            return manifest
+    for ended in reversed(daemon.journal.runs):
+        if ended.run == number:
+            raise (Refused if ended.state == "refused" else Aborted)(f"run {number}: {ended.reason}")
+    raise JobError(f"no run {number} is known here; `colonnade runs list` has those that are")
 
 
 async def _follow(daemon: Daemon, number: str, tell: Tell) -> Manifest:

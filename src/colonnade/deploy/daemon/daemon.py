@@ -27,6 +27,7 @@ from colonnade.deploy.books.journal import Journal
 from colonnade.deploy.books.ledger import Ledger
 from colonnade.deploy.books.unfinished import Unfinished
 from colonnade.deploy.models.serving import Serving
+from colonnade.deploy.models.stored_shares import Manifest
 from colonnade.deploy.negotiate.approvals import Approvals
 from colonnade.deploy.negotiate.peers import Handler, Peers
 from colonnade.deploy.negotiate.shares_held import SharesHeld
@@ -88,6 +89,7 @@ class Daemon:
         )
         self.counts = Counts()
         self.shares_held = SharesHeld(settings, self.peers.send)
+        self.detached: dict[str, asyncio.Future[Manifest]] = {}  # trainings that no command waits for, by run
         self.invite: Callable[[str], str] = _no_page
         self.books = Runs(settings, credentials, self.peers, self.journal, Ledger(settings.state), self.apart)
         self.books.watchers.append(self._count)

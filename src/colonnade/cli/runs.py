@@ -1,0 +1,117 @@
+"""`colonnade runs`: what goes on at this party's daemon, how it ended, and waiting for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from colonnade.cli.machine import JSON, print_json
+from colonnade.cli.party import CONFIG
+
+if TYPE_CHECKING:
+    from colonnade.deploy.settings import Settings
+    from colonnade.deploy.terms.terms import Terms
+
+
+@click.group()
+def runs() -> None:
+    """List the runs of this party's daemon, show one, and wait for its end."""
+
+
+@runs.command("list")
+@CONFIG
+@JSON
+def list_(config: Path, as_json: bool) -> None:
+    """List the runs that go on, then those that ended since the daemon was started.
+
+    \b
+    Example:
+      colonnade runs list --config party.toml
+    """
+    found = _runs(config)
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        click.echo("no run goes on, and none has ended since the daemon was started")
+    for each in found:
+        click.echo(_line(each))
+
+
+@runs.command()
+@click.argument("run")
+@CONFIG
+@JSON
+def show(run: str, config: Path, as_json: bool) -> None:
+    """Show how far RUN is or how it ended, with the losses that this party sees.
+
+    \b
+    Example:
+      colonnade runs show 5a1c20b0
+    """
+    from colonnade.errors import JobError
+
+    found = next((each for each in _runs(config) if each["run"] == run), None)
+    if found is None:
+        raise JobError(f"no run {run} is known here; `colonnade runs list` has those that are")
+    if as_json:
+        print_json(found)
+        return
+    click.echo(_line(found))
+    for step, loss in found["losses"]:
+        click.echo(f"  after {step}: loss {loss:.6f}")
+
+
+@runs.command()
+@click.argument("run")
+@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0), help="Give up then, with code 4.")
+@CONFIG
+@JSON
+def wait(run: str, timeout: float | None, config: Path, as_json: bool) -> None:
+    """Wait until RUN is over and say what came of it. Ctrl-C ends the waiting, not the run.
+
+    \b
+    Example:
+      colonnade runs wait 5a1c20b0 --timeout 3600
+    """
+    from colonnade.cli.daemon import ask
+    from colonnade.cli.train import show_trained
+    from colonnade.deploy.daemon.commands import WaitRequest
+    from colonnade.deploy.settings import read_settings
+
+    found = ask(read_settings(config), WaitRequest(run), timeout=timeout)
+    if as_json:
+        print_json(found)
+    else:
+        show_trained(found)
+
+
+def begin(settings: Settings, terms: Terms, *, timeline: bool, as_json: bool) -> None:
+    """Propose a job, and say which run it is once all parties are asked."""
+    from colonnade.cli.daemon import ask
+    from colonnade.deploy.daemon.commands import TrainRequest
+
+    found = ask(settings, TrainRequest(terms, timeline, detach=True))
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(
+            f"run {found['run']}: {terms.name} is proposed; `colonnade runs wait {found['run']}` waits for it"
+        )
+
+
+def _runs(config: Path) -> list[dict[str, Any]]:
+    from colonnade.cli.daemon import ask
+    from colonnade.deploy.daemon.commands import RunsRequest
+    from colonnade.deploy.settings import read_settings
+
+    found: list[dict[str, Any]] = ask(read_settings(config), RunsRequest())
+    return found
+
+
+def _line(each: dict[str, Any]) -> str:
+    more = f": {each['progress']}" if each["progress"] else ""
+    ended = f", {each['when']}" if each["when"] else ""
+    return f"run {each['run']}  {each['about']} of {each['proposer']}  {each['state']}{ended}{more}"
