@@ -41,7 +41,7 @@ class RunsRequest(msgspec.Struct, tag="Runs"):
 
 
 class WaitRequest(msgspec.Struct, tag="Wait"):
-    """Wait for the end of a training that this party proposed; whoever waits may go away."""
+    """Wait for the end of a training that this party proposed; a command that waits may go away."""
 
     run: str
 
