@@ -116,8 +116,10 @@ def test_figures_use_it(w8a: Path, tmp_path: Path) -> None:
     }
     for piece, run in found.items():
         tables, *_ = run(True, tmp_path / "out", quiet, only=(piece,))
-        (table,) = json.loads(tables.read_text())["tables"]
-        assert {row[0] for row in table["rows"]} == {"w8a"}
+        found_tables = json.loads(tables.read_text())["tables"]
+        assert found_tables
+        for table in found_tables:
+            assert {row[0].partition(",")[0] for row in table["rows"]} == {"w8a"}, piece
 
 
 def test_the_speed_up_is_that_of_the_paper_s_own_set_where_it_is_here(tmp_path: Path, w8a: Path) -> None:

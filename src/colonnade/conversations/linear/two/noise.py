@@ -58,7 +58,7 @@ def deviation_for(epsilon: float, delta: float) -> float:
     """Return the deviation of one Gaussian release of sensitivity 1 within (epsilon, delta).
 
     >>> round(deviation_for(1.0, 1e-5), 3)
-    3.73
+    3.731
     """
     low, high = 1e-3, 1e6 / epsilon
     for _ in range(200):
