@@ -253,13 +253,14 @@ def test_epsilon_asks_for_noise_in_all_gradients(monkeypatch: pytest.MonkeyPatch
     assert all(np.sqrt(np.mean(off**2)) > 0.8 for off in told.off().values())
 
 
+@pytest.mark.parametrize("secure", [OPEN, HIDDEN])
 def test_a_run_that_goes_on_is_told_the_same_noise_under_new_masks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secure: dict[str, Any]
 ) -> None:
     """Cut off in the sixth pass: what is told again is told in the same numbers, and says nothing new."""
     tables = made(rows=1200)
     train = {"epochs": 7, "l2": 1e-3, "tolerance": 0.0}
-    job = random_job(tables, "lbfgs", train=train, secure=OPEN, checkpoint={"every": 3})
+    job = random_job(tables, "lbfgs", train=train, secure=secure, checkpoint={"every": 3})
     plan, data = plan_for(job, tables)
     told: list[tuple[str, int, Any]] = []
     inner = NoisyLbfgs.told
@@ -283,4 +284,5 @@ def test_a_run_that_goes_on_is_told_the_same_noise_under_new_masks(
         one = sorted((g.tolist() for _, at, g in first if at == steps), key=str)
         other = sorted((g.tolist() for _, at, g in again if at == steps), key=str)
         for mine, same in zip(one, other, strict=True):
-            np.testing.assert_allclose(mine, same, atol=1e-9)
+            # the noise is some 8e-3 a column; parts of hidden scores are cut to phases another way
+            np.testing.assert_allclose(mine, same, atol=1e-9 if secure == OPEN else 3e-4)
