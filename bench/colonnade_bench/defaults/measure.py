@@ -80,11 +80,11 @@ class Run:
 
 
 def by_commands(problem: Problem, folder: Path) -> Run:
-    """`colonnade new`, the test files added to the job that it wrote, `colonnade run`."""
+    """`colonnade new --clear`, the test files added to the job that it wrote, `colonnade run`."""
     words, tests = problem.write(folder)
     job, out = folder / "job.toml", folder / "run"
     with contextlib.redirect_stdout(io.StringIO()) as shown, contextlib.redirect_stderr(shown):
-        new.main([*words, "--out", str(job)], standalone_mode=False)
+        new.main([*words, "--clear", "--out", str(job)], standalone_mode=False)
         added = "".join(f"{key} = {value_text(value)}\n" for key, value in tests.items())
         text = job.read_text(encoding="utf-8").replace("[data]\n", f"[data]\n{added}")
         if problem.kind == "counts":
