@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("privacy",),
     ("compress",),
     ("engines",),
+    ("openings",),
     ("baselines", "net"),
     ("secure",),
     ("conversations",),

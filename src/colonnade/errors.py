@@ -139,6 +139,10 @@ class SumError(ColonnadeError):
     """The secure sum cannot give a right answer, so it gives none."""
 
 
+class UndeclaredOpening(ColonnadeError):
+    """A party would tell a peer something that its run has not declared."""
+
+
 class FixedPointOverflow(SumError):
     """A value is too large (or not a number) for the fixed-point range."""
 

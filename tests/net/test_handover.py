@@ -17,6 +17,7 @@ from colonnade.messages import AnyMessage, Backward, Message, Piece, decode, enc
 from colonnade.net import handover
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.handover import handed
+from colonnade.openings.wire import FIELDS
 
 KINDS: tuple[type[Message], ...] = get_args(AnyMessage)
 
@@ -102,6 +103,8 @@ def test_a_field_that_is_added_arrives_in_every_world(
     monkeypatch: pytest.MonkeyPatch, added: Piece, name: str
 ) -> None:
     teach(monkeypatch, type(added), instead_of=Piece)
+    fields = {field.name: "control" for field in msgspec.structs.fields(type(added))}
+    monkeypatch.setitem(FIELDS, type(added).__name__, fields)
 
     async def program(net: Endpoint) -> list[list[Any]]:
         await net.broadcast(added)

@@ -26,6 +26,7 @@ from colonnade.losses import LOSSES, Loss, MeanLoss, Weighted, labels_of, loss_f
 from colonnade.models.blackbox import Model
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.network import Network
+from colonnade.openings.opening import UNKNOWN
 from colonnade.regularizers import REGULARIZERS, Penalty, Regularizer
 from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
@@ -125,6 +126,8 @@ class Context(Generic[C]):
     streams: PairStreams = NO_STREAMS
     checkpoints: Gates | None = None
     memory: int = MEMORY  # bytes that this party may use
+    widest: int = UNKNOWN  # columns of a party that may learn its weights
+    apart: bool = False  # whether parties are not all the caller's: then weights are told no finer than known
     engine: Engine = INLINE
 
     @cached_property

@@ -19,6 +19,7 @@ from colonnade.job.plan import C, Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
 from colonnade.job.sections import USUAL_BATCH
 from colonnade.losses import USUAL
+from colonnade.openings.opening import Extent, Opening
 
 Leak = Literal[
     "labels",
@@ -41,6 +42,7 @@ Trait = Literal[
     "counts-classes",  # how many classes there are may be counted, where the job does not say
     "blind-labels",  # can be trained so that only the label holder learns what labels follow from
     "blind-by-itself",  # and is where the job does not say otherwise
+    "weights-apart",  # can be trained, and score rows, so that nobody ever learns a weight
     "encrypts",  # two parties alone can be blind, as products are encrypted
     "takes-gaps",  # columns need no scale, a gap may stay a gap, and categories are numbered
     "few-rounds",  # a training is so short that some more may be spent on a choice
@@ -110,6 +112,7 @@ class Conversation(Generic[C]):
     - `idle` names keys that this job gives in vain, and why;
     - `understands` are the keys of `run.rules.ONLY_SOME` that mean something to it;
     - `traits` are facts that the rest of the program asks for;
+    - `openings` declare every number that a run tells somebody: a party opens nothing else;
     - `notes` say in words what a run gives away, `leaks` as parties' policies name it.
     """
 
@@ -121,6 +124,7 @@ class Conversation(Generic[C]):
     share: ShareKind
     notes: Callable[[Plan[C]], list[str]]
     leaks: Callable[[PrivacyTerms], tuple[Leak, ...]]
+    openings: Callable[[Plan[C], Extent], list[Opening]]
     losses: Mapping[Task, LossName] = field(default_factory=lambda: USUAL)
     check: Callable[[Job, Preset], None] = _nothing
     idle: Callable[[Job, Preset], Mapping[str, str]] = _all_used

@@ -150,6 +150,9 @@ class Limits(Section, frozen=True):
     trees_noise: float = 0.5  # of these sums, at least
     trees_exact: bool = False  # whether trees may be told exact histograms, as by version 0.2
     refreshes_an_hour: int = 60  # of the service's session
+    # what runs may tell one peer by counting, over all of them together; as it is, anything
+    opened_label_bits_per_row: float = 1e9
+    opened_column_bits_per_cell: float = 1e9
 
 
 class Serve(Section, frozen=True):

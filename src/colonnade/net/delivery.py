@@ -95,8 +95,8 @@ class Delivery:
 
     def _hand_over(self, peers: Sequence[str], message: Message) -> None:
         """Give other parties of this process their copy of a message; its bytes count as if it was sent."""
-        copy, length = handed(message)
         meter, known = self.meter, weighed(message)
+        copy, length = handed(message)
         if HEADER_LIMIT + length > self._size_limit:
             raise self._too_long(known, length)
         for peer in peers:

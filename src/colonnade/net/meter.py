@@ -13,6 +13,8 @@ import msgspec
 
 from colonnade.arrays import Numbers
 from colonnade.messages import TOPIC_SHIFT, Message, Topic
+from colonnade.openings.limits import Limits, Unlimited, undeclared
+from colonnade.openings.wire import opened_fields
 
 Key = tuple[type[Message], int, str]
 Weighed = tuple[type[Message], int, int]
@@ -20,10 +22,15 @@ Weighed = tuple[type[Message], int, int]
 
 
 class Meter:
-    """What one party has sent and received. Evaluation is no training traffic and can be counted apart."""
+    """What one party has sent and received. Evaluation is no training traffic and can be counted apart.
+
+    It is also where a run is held to what it has declared, as everything that leaves is counted here first.
+    """
 
     def __init__(self) -> None:
-        self._sent: dict[Key, list[int]] = {}  # messages, bytes, bytes of payload, bytes of encryption
+        # messages, bytes, bytes of payload, bytes of encryption; and the most bytes of payload there may be
+        self._sent: dict[Key, list[int]] = {}
+        self.limits: Limits = Unlimited()
         self.overhead = 0
         self._overhead_sealed = 0
         self.received_messages = 0
@@ -31,18 +38,22 @@ class Meter:
         self.refused: Counter[str] = Counter()
 
     def sent(self, weighed: Weighed, to: str, frame: int, length: int = 0, sealed: int = 0) -> None:
-        """Count a message that left: bytes of its frame, of the length before it, of encryption around it."""
+        """Count a message that leaves: bytes of its frame, of the length before it, of encryption around it.
+
+        Refused where the run has not declared that so much is opened.
+        """
         size = frame + length + sealed
         kind, topic, payload = weighed
         key = (kind, topic, to)
         entry = self._sent.get(key)
         if entry is None:
-            self._sent[key] = [1, size, payload, sealed]
-        else:
-            entry[0] += 1
-            entry[1] += size
-            entry[2] += payload
-            entry[3] += sealed
+            entry = self._sent[key] = [0, 0, 0, 0, self.limits.bytes_to(kind, topic, to)]
+        entry[0] += 1
+        entry[1] += size
+        entry[2] += payload
+        entry[3] += sealed
+        if entry[2] > entry[4]:
+            raise undeclared(self.limits.me, f"a {kind.__name__} of {payload} bytes", topic, to)
 
     def repeated(self, frame: int, length: int, sealed: int) -> None:
         """Count an acknowledgement or a resend: bytes that carry no message of their own."""
@@ -51,9 +62,7 @@ class Meter:
 
     def books(self) -> dict[str, list[int]]:
         """Return all counts of what was sent and received, as plain numbers."""
-        sent = {
-            f"{kind.__name__} {topic} {to}": list(entry) for (kind, topic, to), entry in self._sent.items()
-        }
+        sent = {f"{kind.__name__} {topic} {to}": entry[:4] for (kind, topic, to), entry in self._sent.items()}
         others = [self.overhead, self._overhead_sealed, self.received_messages, self.received_bytes]
         return {**sent, "": others}
 
@@ -68,8 +77,11 @@ class Meter:
                 self.received_bytes += counts[3]
                 continue
             name, topic, to = key.split(" ", 2)
-            entry = self._sent.setdefault((kinds[name], int(topic), to), [0, 0, 0, 0])
-            entry[:] = [one + other for one, other in zip(entry, counts, strict=True)]
+            kind, about = kinds[name], int(topic)
+            allowed = self.limits.bytes_to(kind, about, to)
+            entry = self._sent.setdefault((kind, about, to), [0, 0, 0, 0, allowed])
+            # a session may say again all that the one before has said: it counts from nothing
+            entry[:] = [one + other for one, other in zip(entry, [*counts, counts[2]], strict=True)]
 
     def messages(self, *, evaluation: bool = False) -> int:
         return sum(entry[0] for key, entry in self._sent.items() if (key[1] == Topic.EVALUATE) is evaluation)
@@ -121,5 +133,6 @@ def weighed(message: Message) -> Weighed:
 
 @cache
 def arrays_of(kind: type[Message]) -> tuple[str, ...]:
-    """Return the names of the fields of a message that are arrays."""
+    """Return the names of the fields of a message that are arrays; refused if some field is unknown."""
+    opened_fields(kind)
     return tuple(field.name for field in msgspec.structs.fields(kind) if field.type == Numbers)

@@ -16,7 +16,7 @@ from colonnade.conversations.conversation import Conversation
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job, Training
 from colonnade.job.plan import Blind, Encrypted, Facts, Hidden, Noisy
-from colonnade.job.sections import LabelsName, ProductsName
+from colonnade.job.sections import LabelsName, ProductsName, RevealName
 from colonnade.secure.sums import HIDING, SUMS
 
 TWO_PARTIES = (
@@ -32,7 +32,9 @@ FEW, CROWDED = 1000, 0.02  # rows, and columns of one owner a row: where own wei
 
 def settled(job: Job, conversation: Conversation[Any]) -> Job:
     """Return the job with `secure.labels` filled in where it does not say, if its algorithm can be trained
-    blind."""
+    blind; on one machine, where all parties are the caller's, weights are each owner's."""
+    if job.secure.reveal == "auto":
+        job = structs.replace(job, secure=structs.replace(job.secure, reveal="owner"))
     if job.secure.labels is not None or "blind-labels" not in conversation.traits:
         return job
     labels = labels_of(job, conversation, len(job.data.party_names))
@@ -105,6 +107,18 @@ def encrypted_between(products: ProductsName, conversation: Conversation[Any], p
     """Return whether the products of a blind run are encrypted: two parties alone, if their algorithm
     can."""
     return parties == 2 and products != "dealer" and "encrypts" in conversation.traits
+
+
+def reveal_of(
+    terms: Training, conversation: Conversation[Any], parties: int, *, degraded: bool
+) -> RevealName:
+    """Return who learns weights between companies, where the job does not say: nobody, if that can be.
+
+    Scores without a party need each party's mean part, and hidden scores no weights to score with.
+    """
+    blind = labels_of(terms, conversation, parties) == "blind" and parties > 2
+    kept = blind and terms.secure.scores != "hidden" and not degraded
+    return "never" if kept and "weights-apart" in conversation.traits else "owner"
 
 
 def labels_of(terms: Training, conversation: Conversation[Any], parties: int) -> LabelsName:

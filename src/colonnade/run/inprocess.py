@@ -73,8 +73,9 @@ async def _together(
     identities = InProcessIdentity.for_all(tuple(sorted(order.data)))
     places = [_place(order, name, wire(name), clock(name), measuring) for name in order.data]
     began = thread_time()
+    columns = {party: data.prepare().train.width for party, data in order.data.items()}
     shares = await gather_parties(
-        {place.net.me: _take_part(order, identities[place.net.me], place) for place in places}
+        {place.net.me: _take_part(order, identities[place.net.me], place, columns) for place in places}
     )
     for share in shares.values():
         # one thread did the work of all parties, and its time cannot be told apart
@@ -109,7 +110,9 @@ def _place(
     return _Place(net, beside, recorder)
 
 
-async def _take_part(order: Launch, identity: InProcessIdentity, place: _Place) -> Share:
+async def _take_part(
+    order: Launch, identity: InProcessIdentity, place: _Place, columns: Mapping[str, int]
+) -> Share:
     """Return one party's part in the run."""
     net, beside, recorder = place.net, place.measuring, place.recorder
     prepared = order.data[net.me].prepare()
@@ -123,6 +126,8 @@ async def _take_part(order: Launch, identity: InProcessIdentity, place: _Place) 
         kept=kept_at(order.out, net.me, resume=order.resume),
         memory=order.memory,
         engine=order.engine,
+        columns=columns,
+        objects=bool(order.models),
     )
     nets = (net,) if beside is None else (net, beside)
     async with Party(identity, nets, overhear=partial(order.overhear, net.me)) as party:

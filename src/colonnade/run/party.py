@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -30,11 +30,14 @@ from colonnade.errors import Aborted, ColonnadeError, DeadlineExceeded
 from colonnade.job import HERE, MEMORY, EngineTerms, SumName
 from colonnade.job.plan import Plan
 from colonnade.net.endpoint import Endpoint
+from colonnade.openings.limits import Limits
+from colonnade.openings.opening import UNKNOWN, Extent, Opening
 from colonnade.privacy.label_noise import private_table
 from colonnade.privacy.noise import Noise
 from colonnade.records import Records
 from colonnade.result import Moment
 from colonnade.run.registry import CONVERSATIONS
+from colonnade.secure.declared import DeclaredSum
 from colonnade.secure.keys import Identity, agree
 from colonnade.secure.neighbours import draw
 from colonnade.secure.protocol import SecureSum
@@ -106,8 +109,8 @@ class Party:
         return await agree(net, self.identity, version=self.version, job=digest)
 
     def secure_sum(self, net: Endpoint, secrets: Secrets, kind: SumName) -> SecureSum:
-        """Make a secure sum over a network; it is closed with the party."""
-        secure = self.overhear(SUMS[kind].among(net, secrets))
+        """Make a secure sum over a network, for what is declared there; it is closed with the party."""
+        secure = self.overhear(DeclaredSum(SUMS[kind].among(net, secrets), net.meter.limits))
         self._sums.append(secure)
         return secure
 
@@ -209,6 +212,18 @@ class Work:
     kept: Kept | None = None  # where checkpoints go, and whether the run goes on from them
     memory: int = MEMORY  # bytes that this party may use
     engine: EngineTerms = HERE
+    columns: Mapping[str, int] = field(default_factory=dict)  # of other parties, where that is known
+    widest: int = UNKNOWN  # columns of a party that may learn its weights
+    apart: bool = False  # whether the parties are not all the caller's
+    objects: bool = False  # whether some party's model is an object that the plan does not describe
+
+    def openings(self, me: str) -> list[Opening]:
+        """Return everything that the run may tell anybody, as far as this party knows how large data are."""
+        test = 0 if self.test is None else self.test.rows
+        columns = {**self.columns, me: self.train.width}
+        objects = self.objects or self.models != NO_MODELS
+        extent = Extent(self.train.rows, test, columns, objects, self.widest, self.apart)
+        return CONVERSATIONS[self.plan.conversation].openings(self.plan, extent)
 
 
 async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | None = None) -> Share:
@@ -217,6 +232,10 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
     `measuring` is a network for measurements alone, where there is one.
     """
     plan = work.plan
+    limits = Limits(work.openings(net.me), net.me)
+    for each in (net, measuring):
+        if each is not None:
+            each.declare(limits)
     secrets = await party.join(net, work.digest or plan.digest())
     shared = secrets
     if plan.neighbours is not None:
@@ -243,6 +262,8 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
                     streams=PairStreams(net.me, secrets),
                     checkpoints=gates,
                     memory=work.memory,
+                    widest=work.widest,
+                    apart=work.apart,
                     engine=engine,
                 )
             )

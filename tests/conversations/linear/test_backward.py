@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace as replaced
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -21,6 +21,7 @@ from colonnade.errors import ProtocolError
 from colonnade.losses import LOSSES
 from colonnade.messages import Backward, Message
 from colonnade.net.endpoint import Endpoint
+from colonnade.openings.limits import Unlimited
 from colonnade.regularizers import REGULARIZERS
 from colonnade.run.federate import Finished, Tables
 from colonnade.secure.masked import MaskedSum
@@ -284,6 +285,7 @@ def test_a_party_without_the_label_can_send_no_theta(monkeypatch: pytest.MonkeyP
     async def forged(secure: MaskedSum, piece: Any, *, root: str, tag: int) -> None:
         await give(secure, piece, root=root, tag=tag)
         if secure._net.me == "party3" and tag == 4:
+            cast(Endpoint, secure._net).declare(Unlimited())  # a modified party is held to nothing
             await secure._net.broadcast(Backward(tag, np.zeros(15), (0, 0, 0)))
 
     monkeypatch.setattr(MaskedSum, "give", forged)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from colonnade.conversations.boost import boost
+from colonnade.conversations.boost.openings import of_boost
 from colonnade.conversations.boost.predict import TreeShares
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.conversation import Conversation, Leak, Space
@@ -105,6 +106,7 @@ BOOST = Conversation(
     choose=choose,
     pooled=pooled,
     share=TreeShares(),
+    openings=of_boost,
     notes=notes,
     leaks=leaks,
     check=check,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from colonnade.conversations.cascade import cascade
+from colonnade.conversations.cascade.openings import of_cascade
 from colonnade.conversations.cascade.output_age import delay_bound, silence_within
 from colonnade.conversations.cascade.predict import CascadeShares
 from colonnade.conversations.cascade.settings import CascadeSettings, Packing, Questions
@@ -315,6 +316,7 @@ CASCADE = Conversation(
     choose=choose,
     pooled=pooled,
     share=CascadeShares(),
+    openings=of_cascade,
     notes=notes,
     leaks=leaks,
     check=check,

@@ -9,6 +9,7 @@ from colonnade.arrays import Floats, Matrix
 from colonnade.conversations.conversation import Conversation, Leak, Space
 from colonnade.conversations.kernel import gram, kernel
 from colonnade.conversations.kernel.gram import GramSettings
+from colonnade.conversations.kernel.openings import of_gram, of_kernel
 from colonnade.conversations.kernel.predict import KernelShares
 from colonnade.conversations.kernel.settings import KernelSettings
 from colonnade.conversations.kernel.setup import layout_of
@@ -236,6 +237,7 @@ KERNEL = Conversation(
     choose=choose,
     pooled=pooled,
     share=KernelShares(),
+    openings=of_kernel,
     notes=notes,
     leaks=leaks,
     losses=KERNEL_LOSSES,
@@ -255,6 +257,7 @@ GRAM = Conversation(
     choose=choose_gram,
     pooled=pooled_svc,
     share=KernelShares(),
+    openings=of_gram,
     notes=lambda plan: ["one active party learns how alike every two rows are"],
     leaks=leaks,
     losses=KERNEL_LOSSES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from colonnade.conversations.conversation import Conversation
 from colonnade.conversations.linear.converse_full import converse_full
+from colonnade.conversations.linear.encrypted_openings import of_full_runs
 from colonnade.conversations.linear.parties.blind_refusals import blind_notes, check_size
 from colonnade.conversations.linear.record import LinearShares, theta_notes
 from colonnade.conversations.linear.settings import FullSettings
@@ -122,6 +123,7 @@ FULL = Conversation(
     choose=choose,
     pooled=pooled_optimum,
     share=LinearShares(),
+    openings=of_full_runs,
     notes=notes,
     leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
     check=check,

@@ -13,7 +13,9 @@ from colonnade.conversations.blind.predict import BlindScorer
 from colonnade.conversations.blind.predict import together as blind_together
 from colonnade.conversations.conversation import Conversation, Space, penalty
 from colonnade.conversations.linear.algorithm import pull
+from colonnade.conversations.linear.blind_openings import of_blind
 from colonnade.conversations.linear.converse import converse_backward
+from colonnade.conversations.linear.openings import of_backward, of_pull
 from colonnade.conversations.linear.parties import blind as blind
 from colonnade.conversations.linear.parties.blind_refusals import (
     blind_notes,
@@ -36,6 +38,7 @@ from colonnade.job.presets import DirectionName, Preset
 from colonnade.job.sections import USUAL_BATCH
 from colonnade.losses import LOSSES, USUAL
 from colonnade.models.linear import rows_of
+from colonnade.openings.opening import Extent, Opening
 from colonnade.optim.estimators import ESTIMATORS, Estimator
 from colonnade.optim.steps import own_newton_step
 
@@ -323,6 +326,11 @@ def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSet
     return msgspec.structs.replace(chosen, lead=lead)
 
 
+def backward_openings(plan: Plan[LinearSettings], extent: Extent) -> list[Opening]:
+    """Return what a run of the backward conversation opens."""
+    return of_backward(plan, extent) if plan.blind is None else of_blind(plan, plan.blind, extent)
+
+
 def backward_notes(plan: Plan[LinearSettings]) -> list[str]:
     """Return what a run of the backward conversation gives away."""
     return theta_notes(plan) if plan.blind is None else blind_notes(plan)
@@ -343,6 +351,7 @@ BACKWARD = Conversation(
     choose=choose_backward,
     pooled=pooled_optimum,
     share=LinearShares(),
+    openings=backward_openings,
     notes=backward_notes,
     leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
     check=check_backward,
@@ -355,7 +364,7 @@ BACKWARD = Conversation(
     fades=fades,
     intercept=lambda job: True,
     space=space,
-    traits=frozenset({"quick-alone", "blind-labels", "blind-by-itself"}),
+    traits=frozenset({"weights-apart", "quick-alone", "blind-labels", "blind-by-itself"}),
 )
 
 PULL = Conversation(
@@ -365,6 +374,7 @@ PULL = Conversation(
     choose=choose_pull,
     pooled=pooled_optimum,
     share=LinearShares(),
+    openings=of_pull,
     notes=lambda plan: ["every party that holds the label learns the total score of every row"],
     leaks=lambda privacy: (),
     check=check_pull,

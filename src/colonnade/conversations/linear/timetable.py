@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from colonnade.conversations.linear.settings import LinearSettings
+from colonnade.job.plan import Plan
+
 INNER = 2  # passes of steps between two snapshots of SVRG
 
 
@@ -75,3 +78,16 @@ class Timetable:
 
     def _snapshots_before(self, rounds: int) -> int:
         return sum(epoch * self.per_epoch < rounds for epoch in self.snapshots)
+
+
+def timetable_of(plan: Plan[LinearSettings], rows: int) -> Timetable:
+    """Return when a run pauses, as all parties make it of the plan."""
+    pace, settings = plan.pace, plan.settings
+    return Timetable.of(
+        pace.epochs,
+        -(-rows // pace.batch),
+        svrg=settings.kind.snapshots,
+        tune=pace.step == "auto" or settings.pairs == "joint",
+        pair_every=settings.pair_every if settings.pairs == "batch" else None,
+        all_rows_first=settings.start == "all-rows",
+    )

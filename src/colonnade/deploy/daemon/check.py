@@ -18,6 +18,7 @@ from colonnade.data.read.facts import facts_of
 from colonnade.data.read.ids import shown
 from colonnade.data.table import RawTable
 from colonnade.deploy.books.ledger import Ledger
+from colonnade.deploy.books.opened import UNITS, OpenedBooks
 from colonnade.deploy.models.serving import Serving
 from colonnade.deploy.rows.rows import offered_columns, read_with_ids
 from colonnade.deploy.settings import Code, Entry, Serve, Settings, address
@@ -148,8 +149,20 @@ def _missing(settings: Settings, code: Code) -> str | None:
     return str(settings.path(file)) if file.endswith(".py") and not settings.path(file).is_file() else None
 
 
+def _heard(settings: Settings) -> Found:
+    """Return what peers have heard in all runs so far, by counting."""
+    books = OpenedBooks(settings.state)
+    for each in books.accounts():
+        bits = each.per_cell if each.about == "columns" else each.per_row
+        yield (
+            f"{each.peer} has heard at most {bits:.3g} bits a {UNITS[each.about]} of {each.entry} "
+            f"in {each.runs} run{'s' * (each.runs != 1)} since {books.since}"
+        )
+
+
 def _budget(settings: Settings) -> Found:
     """Return what is left of the privacy budget of every label."""
+    yield from _heard(settings)
     ledger = Ledger(settings.state)
     for label in sorted({entry.label for entry in settings.data.values() if entry.label is not None}):
         if (left := ledger.balance(settings.policy, label).left) is not None:

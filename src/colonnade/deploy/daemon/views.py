@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import msgspec
 
 from colonnade.deploy.books.ledger import Balance, Ledger, Spendable
+from colonnade.deploy.books.opened import Account
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.models import party_models
 from colonnade.deploy.models.serving import Promotion, Serving
@@ -17,7 +18,9 @@ from colonnade.deploy.models.stored_shares import Manifest, listing
 from colonnade.deploy.negotiate.approvals import Held
 from colonnade.deploy.policy import policy
 from colonnade.deploy.runs.run import Run, event_line
+from colonnade.deploy.session.booking import bits_of, expected, sentences
 from colonnade.deploy.settings import Settings
+from colonnade.errors import JobError
 
 
 class PeerView(msgspec.Struct, frozen=True):
@@ -149,6 +152,7 @@ def gives_away(settings: Settings, held: Held) -> Iterator[str]:
     yield f"{_and(others)} {learn} that {me} brings {held.rows:,} ids, and which of them are common to all."
     if member.label:
         yield from _labels(settings, held)
+    yield from _opened(settings, held)
     if terms.use.loss_seen_by == "all" or me not in terms.active:
         seen = "every party" if terms.use.loss_seen_by == "all" else _and(terms.active)
         yield f"The training loss is shown to {seen}."
@@ -158,6 +162,15 @@ def gives_away(settings: Settings, held: Held) -> Iterator[str]:
         for model in party_models.asked_of(me, terms).values():
             if model.name is not None:
                 yield f"The model {model.name} ({model.kind}) of {me}'s settings is run on its columns."
+
+
+def _opened(settings: Settings, held: Held) -> Iterator[str]:
+    """Yield how much each peer has heard of labels and columns, and would hear in this run."""
+    try:
+        asked = expected(settings, held.contract, held.rows, len(held.columns))
+    except JobError:  # too few rows for the job; it is refused where it begins
+        return
+    yield from sentences(settings, asked)
 
 
 def _labels(settings: Settings, held: Held) -> Iterator[str]:
@@ -211,6 +224,23 @@ def _model(settings: Settings, manifest: Manifest, past: list[Promotion], served
         serves=served == manifest.model,
         can_promote=settings.name in terms.active and not in_use,
         can_roll_back=in_use and len(past) > 1,
+    )
+
+
+OPENED = ("peer", "of", "about", "runs", "numbers", "bits a label, row or cell", "epsilon")
+
+
+def opened_row(each: Account) -> tuple[str, ...]:
+    """Return what a peer has heard of an entry, under the heads of `OPENED`."""
+    bits = bits_of(each, cell=each.about == "columns")
+    return (
+        each.peer,
+        each.entry,
+        each.about,
+        str(each.runs),
+        f"{each.numbers:,}",
+        f"{bits:.3g}",
+        "none" if each.epsilon is None else f"{each.epsilon:.3g}",
     )
 
 

@@ -29,6 +29,7 @@ from colonnade.arrays import Digests
 from colonnade.conversations.align import leader_of, most_tested, most_written
 from colonnade.deploy.books.daily_comparisons import Purpose
 from colonnade.deploy.books.journal import DAY_S, Comparison, Journal, Outcome
+from colonnade.deploy.books.opened import Opened, OpenedBooks
 from colonnade.deploy.rows.rows import commitment
 from colonnade.deploy.settings import Settings
 from colonnade.disk import replace_file
@@ -126,6 +127,10 @@ class Membership:
         return asked.purpose == "score" and roster.commitment.hex() in self.journal.known.get(
             (peer, asked.entry), {}
         )
+
+    async def book(self, lines: list[Opened]) -> None:
+        """Write down what a run may tell peers; Refused if that is more than this party allows."""
+        OpenedBooks(self.settings.state).book(self.settings.limits, lines)
 
     def _check_sizes(
         self, asked: ComparisonRequest, peer: str, roster: Roster, own_ids: int, ids: int

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from colonnade import errors
+from colonnade.deploy.books.opened import Opened
 from colonnade.deploy.policy.membership import ComparisonRequest
 from colonnade.deploy.session.session import Event
 from colonnade.deploy.settings import Settings
@@ -73,6 +74,12 @@ class Compare(msgspec.Struct, tag="compare", frozen=True):
     rosters: dict[str, Roster]
 
 
+class Book(msgspec.Struct, tag="book", frozen=True):
+    """To the daemon: may the run tell peers this? It writes down that it does."""
+
+    lines: list[Opened]
+
+
 class Fault(msgspec.Struct, tag="fault", frozen=True):
     """An error with its class: to the daemon, the end of the run; to the process, a comparison refused."""
 
@@ -127,7 +134,7 @@ class Done(msgspec.Struct, tag="done", frozen=True):
 
 
 ToWorker = Order | Frame | Lost | Restored | StopRun | Compared | Fault
-ToDaemon = Frame | Compare | Seen | ModelMeasured | LabelsTold | Done | Fault
+ToDaemon = Frame | Compare | Book | Seen | ModelMeasured | LabelsTold | Done | Fault
 
 T = TypeVar("T")
 

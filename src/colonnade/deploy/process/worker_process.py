@@ -23,6 +23,7 @@ import msgspec
 from colonnade.deploy.models.stored_shares import Manifest
 from colonnade.deploy.policy.membership import Membership
 from colonnade.deploy.process.pipe import (
+    Book,
     Compare,
     Compared,
     Done,
@@ -160,6 +161,12 @@ class WorkerSession:
                 case Compare(asked, own_ids, rosters):
                     try:
                         await self.guard.admit(asked, own_ids, rosters)
+                        pipe.write(Compared())
+                    except ColonnadeError as refusal:
+                        pipe.write(Fault.of(refusal))
+                case Book(lines):
+                    try:
+                        await self.guard.book(lines)
                         pipe.write(Compared())
                     except ColonnadeError as refusal:
                         pipe.write(Fault.of(refusal))

@@ -23,6 +23,7 @@ from colonnade.deploy.policy.cost_limits import check_limits
 from colonnade.deploy.policy.membership import ComparisonRequest
 from colonnade.deploy.programs.scoring import scorer
 from colonnade.deploy.session.aligning import common_rows
+from colonnade.deploy.session.booking import book
 from colonnade.deploy.session.prepared import Aligned, prepared
 from colonnade.deploy.session.session import Event, RunSession
 from colonnade.deploy.terms.contract import Contract
@@ -35,6 +36,7 @@ from colonnade.metrics import metrics_of
 from colonnade.net.endpoint import CUT_OFF
 from colonnade.net.expect import floats
 from colonnade.net.recorder import recorded
+from colonnade.openings.opening import most_columns
 from colonnade.result import Compared, Moment
 from colonnade.run.compared import compared
 from colonnade.run.party import Kept, Share, Work, train
@@ -73,7 +75,6 @@ def training(
         if contract.asks_for_models:
             code = party_models.fingerprints(settings, terms)
             given = await asyncio.to_thread(party_models.models_for, settings, terms, plan, train_table.X)
-        session.begin_to_tell()
         work = Work(
             plan,
             train_table,
@@ -84,7 +85,12 @@ def training(
             memory=settings.memory_bytes,
             engine=settings.engine,
             kept=_kept(session, contract),
+            widest=most_columns(train_table.rows),
+            apart=True,
         )
+        openings = work.openings(session.me)
+        await book(session, terms, openings, train_table.rows, max(1, train_table.width))
+        session.begin_to_tell()
         share = await _recorded_training(session, work)
         metrics, means = await _close(session, contract, plan, share.weights, rows)
         manifest = msgspec.structs.replace(

@@ -19,10 +19,12 @@ import msgspec
 from threadpoolctl import threadpool_limits
 
 from colonnade.arrays import Digests
+from colonnade.deploy.books.opened import Opened
 from colonnade.deploy.models.stored_shares import Manifest
 from colonnade.deploy.policy.membership import ComparisonRequest, announced
 from colonnade.deploy.process.logs import RUN, log_to_stderr
 from colonnade.deploy.process.pipe import (
+    Book,
     Compare,
     Compared,
     Done,
@@ -194,6 +196,12 @@ class TrainingWorker:
         """Ask the daemon whether these ids may be compared."""
         self._verdict = asyncio.get_running_loop().create_future()
         self._say(Compare(asked, own_ids, dict(rosters)))
+        await self._verdict
+
+    async def book(self, lines: list[Opened]) -> None:
+        """Ask the daemon whether the run may tell peers this."""
+        self._verdict = asyncio.get_running_loop().create_future()
+        self._say(Book(lines))
         await self._verdict
 
 

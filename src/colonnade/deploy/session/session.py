@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from colonnade.arrays import Digests
+from colonnade.deploy.books.opened import Opened
 from colonnade.deploy.policy.membership import ComparisonRequest
 from colonnade.deploy.rows.rows import PartyRows
 from colonnade.deploy.settings import Settings
@@ -64,6 +65,10 @@ class Guard(Protocol):
 
     def found(self, ids: Digests, common: Digests) -> None:
         """Write down which of the own ids were common, where a peer asks for scores."""
+        ...
+
+    async def book(self, lines: list[Opened]) -> None:
+        """Write down what a run may tell peers; Refused if that is more than this party allows."""
         ...
 
 

@@ -30,7 +30,7 @@ from colonnade.job import (
 )
 from colonnade.job.plan import Facts, Plan
 from colonnade.losses import LOSSES, Loss
-from colonnade.run.blind import as_trained
+from colonnade.run.blind import as_trained, reveal_of
 from colonnade.run.resolve import Composition, check_sum, compose, looked_up, resolve
 
 MOST_PARTIES = 8
@@ -154,9 +154,21 @@ def terms_from(plain: dict[str, Any], where: str = "job", tell: Tell = untold) -
         terms = msgspec.convert(with_defaults(tables), Terms)
     except msgspec.ValidationError as error:
         raise JobError(f"{where}: {in_file_word(readable(str(error), Terms))}") from error
+    terms = _with_reveal(terms, plain)
     check_terms(terms, where)
     _refuse_another_model(data, terms, where)
     return terms
+
+
+def _with_reveal(terms: Terms, plain: Mapping[str, Any]) -> Terms:
+    """Return terms that say who learns weights: peers of version 0.2 read a job that does not as 'owner'."""
+    given = plain.get("secure", {}).get("reveal", "auto")
+    if given != "auto":
+        return terms
+    conversation = looked_up(terms.job()).conversation
+    parties = len(terms.parties)
+    reveal = reveal_of(terms, conversation, parties, degraded=terms.use.degraded)
+    return msgspec.structs.replace(terms, secure=msgspec.structs.replace(terms.secure, reveal=reveal))
 
 
 def _refuse_another_model(data: Mapping[str, Any], terms: Terms, where: str) -> None:

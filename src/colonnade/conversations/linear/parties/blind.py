@@ -35,8 +35,10 @@ from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.timetable import Timetable
 from colonnade.conversations.pacing.delays import Lateness
 from colonnade.conversations.pacing.schedule import Round, Schedule
+from colonnade.errors import JobError
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.net.expect import Array, whole
+from colonnade.openings.opening import ROWS_A_WEIGHT
 from colonnade.secure.product import Columns
 from colonnade.state import Declared
 
@@ -148,6 +150,8 @@ class BlindTraining:
             self.lengths = await self._lengths()
         gates.keep(self, "lengths")
         await self.products.set_up(self._fixed(), self.probe.stop)
+        if self.label_holder is not None:
+            self._refuse_wide()
         if not gates.position and self.tuner is not None:
             await self.tuner.measure(self.lengths, first=True)
         self._keep()
@@ -171,6 +175,19 @@ class BlindTraining:
         known = plan.pace.step != "auto" or not plan.objective.l2
         told = plan.blind is not None and plan.blind.reveal == "owner"
         return self.whole == self.p and known and told
+
+    def _refuse_wide(self) -> None:
+        """Refuse an owner of more columns than may be told, whose weights would give labels of rows away."""
+        blind, most = self.context.plan.blind, self.context.widest
+        if blind is None or blind.reveal != "owner":
+            return
+        rows = self.schedule.rows
+        for owner, part in self.products.parts.items():
+            if part.shape[1] > most:
+                raise JobError(
+                    f"secure.reveal = 'owner': {owner} has {part.shape[1]} columns, and of {rows} rows at "
+                    f"most {most} weights are told, one for {ROWS_A_WEIGHT} rows; set reveal = 'never'"
+                )
 
     def _keep(self) -> None:
         """Let all that rounds change be part of checkpoints."""

@@ -27,7 +27,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows, Words
 from colonnade.conversations.blind.fixed_point import ROOM, Lengths, Slot, bits_for
-from colonnade.conversations.blind.low_bits import REVEALED, blurred
+from colonnade.conversations.blind.low_bits import blurred, told_bits
 from colonnade.conversations.blind.predict import LONGER
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block, block_of
@@ -294,9 +294,13 @@ class BlindLabelHolder:
         self.q.settle((self.D * self.slope).sum(axis=0))
 
     def as_told(self, parts: Iterable[Words]) -> list[Words]:
-        """Return the own parts of the owners' weights as they may be told: to this many bits of the length of
-        all."""
-        return blurred(self.context, parts, max(1, int(2.0**-REVEALED * self.length / self.unit)))
+        """Return the own parts of the owners' weights as they may be told: to some bits of the length of all
+        and, where owners are not the caller's, no more finely than their standard error."""
+        parts = list(parts)
+        apart, columns = self.context.apart, sum(part.shape[1] for part in parts)
+        fine = 2.0 ** -told_bits(self.schedule.rows, apart=apart) * self.length
+        error = math.sqrt(columns) / self.lengths.all if apart and self.lengths.all else 0.0
+        return blurred(self.context, parts, max(1, int(max(fine, error) / self.unit)))
 
     @property
     def unit(self) -> float:

@@ -13,7 +13,7 @@ from colonnade.conversations.linear.quasi_newton.lbfgs_joint import Joint
 from colonnade.conversations.linear.quasi_newton.lbfgs_local import Curvature
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.step_sizes import StepSizes
-from colonnade.conversations.linear.timetable import Timetable
+from colonnade.conversations.linear.timetable import timetable_of
 from colonnade.conversations.linear.tune import Tuner
 from colonnade.conversations.pacing.delay_bound import each_ahead
 from colonnade.conversations.pacing.delays import Delays
@@ -46,14 +46,7 @@ def training_of(context: Context[LinearSettings], *, apart: bool = False) -> Cle
     """Return a party's training as the plan says; `apart`: label holders launch rounds at their own pace."""
     plan, pace, settings = context.plan, context.plan.pace, context.plan.settings
     rows, dominators, joint = context.train.rows, context.plan.label_holders, settings.pairs == "joint"
-    timetable = Timetable.of(
-        pace.epochs,
-        -(-rows // pace.batch),
-        svrg=settings.kind.snapshots,
-        tune=pace.step == "auto" or joint,
-        pair_every=settings.pair_every if settings.pairs == "batch" else None,
-        all_rows_first=settings.start == "all-rows",
-    )
+    timetable = timetable_of(plan, rows)
     kind = at_own_pace(remembers=settings.kind.remembers) if apart else Schedule
     drawn = settings.sampling == "replacement"
     schedule = kind(rows, pace.batch, timetable.epochs, plan.seed, dominators, settings.reshuffle, drawn)

@@ -280,9 +280,12 @@ class HiddenTraining:
     # -- the end ----------------------------------------------------------------------------------------
 
     async def _weights(self) -> Floats:
-        """Return the own weights, to `REVEALED` bits of fraction."""
+        """Return the own weights, as finely as they may be told (`low_bits`)."""
         unit, line, parts = 2.0**-self.scale.weights, self._line(), self.products.parts
-        told = blurred(self.context, parts.values(), 2 ** (self.scale.weights - REVEALED))
+        fine = 2.0**-REVEALED
+        if self.context.apart:
+            fine = max(fine, self.schedule.rows**-0.5)
+        told = blurred(self.context, parts.values(), max(1, int(2.0**self.scale.weights * fine)))
         for owner, part in zip(parts, told, strict=True):
             await self.net.send(owner, Unveil(line, part, unit))
         for side in self.products.sides:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from colonnade.deploy.books.opened import OpenedBooks
 from colonnade.deploy.daemon import views
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http.pages.access import SignedIn
@@ -83,6 +84,11 @@ def overview(daemon: Daemon, session: SignedIn) -> str:
         _section("Peers", ["peer", "state", "since", "version", ""], map(_peer, views.peers(daemon))),
         _section("Runs", ["run", "about", "state", "progress"], map(_run, views.runs(daemon))),
         _models(views.stored_models(settings), session),
+        _section(
+            "What peers have heard, at the most, by counting",
+            list(views.OPENED),
+            [views.opened_row(each) for each in OpenedBooks(settings.state).accounts()],
+        ),
         _section(
             "Privacy budget of labels",
             list(views.BUDGET),

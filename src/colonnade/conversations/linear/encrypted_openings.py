@@ -1,0 +1,104 @@
+"""What training under encryption opens between two parties: gradients with noise, and rounded scalars."""
+
+from __future__ import annotations
+
+from math import log2
+
+from colonnade.conversations.linear.openings import of_full
+from colonnade.conversations.linear.settings import FullSettings
+from colonnade.conversations.linear.two.noisy_lbfgs import MEMORY
+from colonnade.job.plan import Blind, Encrypted, Noisy, Plan
+from colonnade.messages import Announce, Topic
+from colonnade.openings.declaration import Declaration
+from colonnade.openings.opening import DOUBLE, About, Extent, Kind, Opening
+
+CODES = 16  # small whole numbers of a pass, or of a measurement, at the most
+CODE_BITS = 12
+PRODUCT_BITS = 12  # of an inner product as it is told: few digits, and an exponent
+SCORE_BITS = 12  # of a part of a test row's score, in sixteenths
+
+
+def of_full_runs(plan: Plan[FullSettings], extent: Extent) -> list[Opening]:
+    """Return what L-BFGS on all rows opens, in clear or between two parties alone."""
+    if plan.blind is None:
+        return of_full(plan, extent)
+    if plan.blind.encrypted is not None:
+        return of_encrypted(plan, plan.blind.encrypted, extent)
+    return of_dealt(plan, plan.blind, extent)
+
+
+def of_dealt(plan: Plan[FullSettings], blind: Blind, extent: Extent) -> list[Opening]:
+    """Return what L-BFGS with dealers opens: scores, if these are open, and gradients with noise."""
+    found, root, rows = Declaration(plan, extent), plan.evaluator, extent.rows
+    found.gates()
+    terms = blind.noisy or Noisy(passes=plan.pace.epochs, noise=0.0)
+    every, products = "in every pass", 2 * 3 * (2 * MEMORY + 4)
+    found.total("row lengths", 1, root, Topic.TRAIN, "at the start", rows=1)
+    if blind.hidden is None:
+        found.total("scores", terms.passes * rows, root, Topic.TRAIN, every)
+    else:
+        mate, masked = blind.hidden.mate, terms.passes * rows
+        found.total("masked", masked, mate, Topic.TRAIN, every, about="nothing", of=())
+    found.total("inner products", terms.passes * products, root, Topic.TRAIN, every)
+    found.total("scores", rows + extent.test, root, Topic.TRAIN, "in the end")
+    found.total("penalties", 2, root, Topic.TRAIN, "in the end", rows=0)
+    found.told("model", 2, root, Announce, Topic.TRAIN, "at the start", about="labels")
+    found.told(
+        "inner products",
+        terms.passes * products,
+        root,
+        Announce,
+        Topic.TRAIN,
+        every,
+        about="columns",
+        of=plan.parties,
+    )
+    bits = log2(2 + rows / max(terms.noise, 1.0))
+    for party in plan.parties:
+        sizes = 2 * len(plan.parties)
+        found.told("sizes", sizes, party, Announce, Topic.BLIND, "at the start", about="nothing", rows=0)
+        if party != root:
+            width = extent.width(party) * terms.passes
+            found.follows("gradients", width, plan.label_holders, (party,), every, about="labels", bits=bits)
+    return found.openings
+
+
+def of_encrypted(plan: Plan[FullSettings], terms: Encrypted, extent: Extent) -> list[Opening]:
+    """Return what an encrypted run opens."""
+    found = Declaration(plan, extent)
+    found.gates()
+    products = 3 * (2 * MEMORY + 4)
+    for party in plan.parties:
+        beginning, every, ending = "at the start", "in every pass", "in the end"
+        width, passes = extent.width(party), terms.passes
+        _told(found, "sizes", width + 2 + 2, party, beginning, CODE_BITS)
+        _told(found, "sizes", passes * CODES, party, every, CODE_BITS)
+        _told(found, "inner products", passes * products, party, every, PRODUCT_BITS)
+        _told(found, "sizes", CODES, party, ending, CODE_BITS)
+        if party != plan.evaluator:
+            _told(found, "penalties", 2, party, ending, DOUBLE)
+            _told(found, "scores", extent.test, party, ending, SCORE_BITS)
+        # each hears the noisy gradient of its own columns, out of words that are uniform to it
+        bits = log2(2 + extent.rows / max(terms.noise, 1.0))
+        kept = width * passes
+        others = found.others(party)
+        about: About = "labels" if party != plan.evaluator else "columns"
+        found.follows("gradients", kept, others, (party,), every, about=about, bits=bits)
+    root = plan.evaluator
+    found.follows("scores", 1, found.others(root), (root,), "in the end", about="columns")
+    return found.openings
+
+
+def _told(found: Declaration, kind: Kind, numbers: int, by: str, when: str, bits: float) -> None:
+    """Write down numbers that travel in eight bytes each, with fewer bits that say anything."""
+    found.told(
+        kind,
+        numbers,
+        by,
+        Announce,
+        Topic.BLIND,
+        when,
+        about="columns",
+        bits=bits,
+        carried=DOUBLE,
+    )

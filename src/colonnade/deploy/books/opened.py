@@ -1,0 +1,194 @@
+"""What runs have opened to peers, by table and peer, over all of them together: booked before it is sent.
+
+Of every run there are the figures that its conversation declares (`openings`): what a peer hears of this
+party's labels and columns at the most. A run that goes on after it was cut off is booked once; one that is
+proposed again is another one, and adds up. What a peer says of its own columns lowers nothing. A run that
+ended early, or failed, has told less than is booked, and nobody can say how much less.
+
+The file is replaced as a whole and flushed before a call returns. A party that was there before there was
+such a file begins with nothing in it: `since` says when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from colonnade.deploy.settings import Limits
+from colonnade.disk import replace_file
+from colonnade.errors import Refused, ShareError
+from colonnade.openings.account import Heard
+from colonnade.openings.opening import About
+from colonnade.shares import now
+
+SLACK = 1e-9  # sums of floats
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run may have told a peer about the labels, columns or rows of an entry of the catalogue.
+
+    `columns` are how many columns of this party's took part. `epsilon` bounds what it tells of a label, where
+    noise does.
+    """
+
+    run: str
+    job: str
+    entry: str
+    peer: str
+    about: About
+    kinds: tuple[str, ...]
+    numbers: int
+    bits: float
+    rows: int
+    columns: int
+    when: str
+    epsilon: float | None = None
+
+    @property
+    def per_row(self) -> float:
+        """Bits a row: of labels, bits a label."""
+        return self.bits / max(1, self.rows)
+
+    @property
+    def per_cell(self) -> float:
+        """Bits a row and column."""
+        return self.per_row / max(1, self.columns)
+
+    @staticmethod
+    def of(heard: Heard, run: str, job: str, entry: str, columns: int, epsilon: float | None) -> Opened:
+        """Return the line of the books about what a peer hears in a run."""
+        return Opened(
+            run=run,
+            job=job,
+            entry=entry,
+            peer=heard.hearer,
+            about=heard.about,
+            kinds=tuple(heard.kinds),
+            numbers=heard.numbers,
+            bits=heard.bits,
+            rows=heard.rows,
+            columns=columns,
+            when=now(),
+            epsilon=epsilon if heard.about == "labels" else None,
+        )
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """What a peer has heard of an entry over all runs."""
+
+    entry: str
+    peer: str
+    about: About
+    runs: int
+    numbers: int
+    bits: float
+    per_row: float
+    per_cell: float
+    epsilon: float | None  # None: of some run nothing bounds it
+
+
+class _Books(msgspec.Struct, kw_only=True):
+    since: str
+    lines: list[Opened]
+
+
+class OpenedBooks:
+    """The books of one party."""
+
+    def __init__(self, state: Path) -> None:
+        self._path = state / "opened.json"
+
+    def _read(self) -> _Books:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=_Books)
+        except FileNotFoundError:
+            return _Books(since=now(), lines=[])
+        except (OSError, msgspec.MsgspecError) as error:
+            raise ShareError(f"{self._path}: cannot be read: {error}; restore a backup") from error
+
+    @property
+    def since(self) -> str:
+        """From when on runs are in these books."""
+        return self._read().since
+
+    def lines(self) -> list[Opened]:
+        """Return all lines, the oldest first."""
+        return self._read().lines
+
+    def accounts(self) -> list[Account]:
+        """Return what every peer has heard of every entry."""
+        return sums(self.lines())
+
+    def check(self, limits: Limits, asked: Iterable[Opened]) -> None:
+        """Raise Refused, with what was heard so far, if a run would tell a peer more than limits allow."""
+        asked = list(asked)
+        runs = {each.run for each in asked}
+        before = {
+            (each.entry, each.peer, each.about): each
+            for each in sums(line for line in self.lines() if line.run not in runs)
+        }
+        for added in sums(asked):
+            known = before.get((added.entry, added.peer, added.about))
+            for key, heard, more in (
+                ("opened_label_bits_per_row", known.per_row if known else 0.0, added.per_row),
+                ("opened_column_bits_per_cell", known.per_cell if known else 0.0, added.per_cell),
+            ):
+                most = getattr(limits, key)
+                if added.about != key.split("_")[1] + "s" or heard + more <= most * (1 + SLACK):
+                    continue
+                unit = UNITS[added.about]
+                raise Refused(
+                    f"{added.peer} has heard {heard:.3g} bits a {unit} of {added.entry} and would hear "
+                    f"{more:.3g} more, over limits.{key} = {most:g}; nothing was told"
+                )
+
+    def book(self, limits: Limits, asked: Iterable[Opened]) -> None:
+        """Write down what a run may tell, unless that is over the limits; when this returns it is on disk.
+
+        What is booked of the same run already takes the place of what it was: it tells the same again.
+        """
+        asked = list(asked)
+        self.check(limits, asked)
+        books = self._read()
+        known = {(each.run, each.peer, each.about, each.kinds) for each in asked}
+        kept = [each for each in books.lines if (each.run, each.peer, each.about, each.kinds) not in known]
+        books.lines = [*kept, *asked]
+        replace_file(self._path, msgspec.json.format(msgspec.json.encode(books), indent=1))
+
+
+UNITS: dict[About, str] = {
+    "labels": "label",
+    "columns": "cell",
+    "membership": "row",
+    "nothing": "row",
+}
+"""What bits are counted of."""
+
+
+def sums(lines: Iterable[Opened]) -> list[Account]:
+    """Return what every peer hears of every entry in all these runs together."""
+    found: dict[tuple[str, str, About], list[Opened]] = {}
+    for each in lines:
+        found.setdefault((each.entry, each.peer, each.about), []).append(each)
+    return [
+        Account(
+            entry=entry,
+            peer=peer,
+            about=about,
+            runs=len({each.run for each in some}),
+            numbers=sum(each.numbers for each in some),
+            bits=sum(each.bits for each in some),
+            per_row=sum(each.per_row for each in some),
+            per_cell=sum(each.per_cell for each in some),
+            epsilon=_together(each.epsilon for each in some),
+        )
+        for (entry, peer, about), some in sorted(found.items())
+    ]
+
+
+def _together(epsilons: Iterable[float | None]) -> float | None:
+    """Return the sum of epsilons; None if one is without bound."""
+    known = list(epsilons)
+    return None if None in known else sum(each for each in known if each is not None)

@@ -1,0 +1,117 @@
+"""Adds up what is opened: who hears how much about whose labels and columns, in figures and in words.
+
+The figures are upper bounds by counting. They say how much could have been told, not what somebody makes of
+it: bits may all be about one row, and what looks like many bits may tell nothing new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import log2
+
+import msgspec
+
+from colonnade.openings.opening import About, Kind, Opening
+
+CAUTION = "upper bounds by counting, and no proof of harmlessness: k numbers of b bits tell at most k b bits"
+
+WORDS: dict[Kind, str] = {
+    "scores": "total scores of rows",
+    "thetas": "theta of rows, the derivative of the loss by their scores",
+    "gradients": "first and second derivatives of rows",
+    "labels": "labels of rows",
+    "weights": "weights of a trained model",
+    "bin counts": "how many rows, or which, every bin of a column has",
+    "WOE": "the weight of evidence of bins",
+    "histograms": "sums over the bins of columns",
+    "sides": "which rows a split sends left",
+    "outputs": "outputs of a party's model",
+    "replies": "what a server replies: derivatives, values or differences of the loss",
+    "distances": "distances between sampled rows",
+    "projections": "projections of rows on random features",
+    "inner products": "inner products of vectors over all blocks",
+    "row lengths": "how long rows are, or how many numbers they have",
+    "penalties": "the penalty of weights, and how many bytes were sent",
+    "pieces": "every party's own part of a total",
+    "model": "parameters or settings of the model",
+    "stops": "words on how a run goes on or ends",
+    "sizes": "how many columns or bins there are",
+    "predictions": "total scores of rows that are asked for",
+    "mean parts": "mean parts of scores",
+    "common ids": "which ids are common",
+    "asked rows": "which rows are asked for",
+    "progress": "how far a party is",
+    "masked": "words that are uniform to who hears them",
+}
+
+
+class Heard(msgspec.Struct, frozen=True, kw_only=True):
+    """What one party hears about the labels or columns of another: numbers and bits in all, and rows."""
+
+    hearer: str
+    about: About
+    of: str
+    kinds: tuple[Kind, ...]
+    numbers: int
+    bits: float
+    rows: int
+
+    @property
+    def per_row(self) -> float:
+        """Bits a row."""
+        return self.bits / self.rows if self.rows else 0.0
+
+    @property
+    def numbers_per_row(self) -> float:
+        """Numbers a row: of linear statistics the mean leverage of rows is at most that."""
+        return self.numbers / self.rows if self.rows else 0.0
+
+    def label_bits(self, classes: int) -> float:
+        """Return the bits a label, never more than a label has; `classes` is 0 where labels are numbers."""
+        return min(self.per_row, log2(max(2, classes)) if classes else 64.0)
+
+
+def heard(openings: Iterable[Opening], rows: int) -> list[Heard]:
+    """Return what every party hears about every other's labels and columns, in all, over this many rows."""
+    sums: dict[tuple[str, About, str], list[Opening]] = {}
+    for each in openings:
+        if each.about != "nothing":
+            for hearer in each.to:
+                for of in each.of:
+                    if of != hearer:
+                        sums.setdefault((hearer, each.about, of), []).append(each)
+    return [
+        Heard(
+            hearer=hearer,
+            about=about,
+            of=of,
+            kinds=tuple(dict.fromkeys(each.kind for each in found)),
+            numbers=sum(each.numbers for each in found),
+            bits=sum(each.told for each in found),
+            rows=rows,
+        )
+        for (hearer, about, of), found in sums.items()
+    ]
+
+
+def line(opening: Opening) -> str:
+    """Return an opening as a line of text."""
+    to, of = _names(opening.to), _names(opening.of)
+    about = "" if opening.about == "nothing" else f", about {opening.about} of {of}"
+    rows = f", {opening.rows:,} rows" if opening.rows else ""
+    return (
+        f"{to}: {WORDS[opening.kind]}{about}: {amount(opening.numbers, opening.bits)}{rows}, {opening.when}"
+    )
+
+
+def amount(numbers: int, bits: float) -> str:
+    """Return how much that is, in words.
+
+    >>> amount(1200, 20.5)
+    'at most 1,200 numbers of 20.5 bits'
+    """
+    return f"at most {numbers:,} number{'s' * (numbers != 1)} of {bits:.3g} bits"
+
+
+def _names(parties: tuple[str, ...]) -> str:
+    return ", ".join(parties) or "nobody"

@@ -1,0 +1,75 @@
+"""Holds a party to what its run has declared: what is not declared does not leave, nor more than that.
+
+A party asks before a message goes to its peer, and before it gives its piece to a sum or takes one's total.
+A session of a run that goes on begins to count again: what was said after the last gate is said again, and is
+the same.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from colonnade.errors import UndeclaredOpening
+from colonnade.messages import Message, Topic
+from colonnade.openings.opening import TOTAL, Opening
+from colonnade.openings.wire import opened_fields
+
+ANY = 2**63
+"""More bytes than anybody sends."""
+
+
+class Limits:
+    """What one party may still open in a run, by message, topic and hearer."""
+
+    def __init__(self, openings: Iterable[Opening], me: str) -> None:
+        self.me = me
+        self._bytes: defaultdict[tuple[str, int, str], int] = defaultdict(int)
+        self._totals: defaultdict[tuple[int, str], int] = defaultdict(int)  # numbers
+        self.opened: defaultdict[tuple[str, int, str], int] = defaultdict(int)  # numbers of totals so far
+        for opening in openings:
+            self.allow(opening)
+
+    def allow(self, opening: Opening) -> None:
+        """Let these numbers be opened, too."""
+        if opening.channel is None:
+            return
+        name, topic = opening.channel
+        for hearer in opening.to:
+            if name == TOTAL:
+                self._totals[topic, hearer] += opening.numbers
+            elif opening.by == self.me:
+                self._bytes[name, topic, hearer] += opening.bytes
+
+    def bytes_to(self, kind: type[Message], topic: int, to: str) -> int:
+        """Return how many bytes of a kind of message about a topic may go to a peer."""
+        return self._bytes.get((kind.__name__, topic, to), 0) if opened_fields(kind) else ANY
+
+    def total(self, topic: int, root: str, numbers: int) -> None:
+        """Count numbers that a sum opens to its root; refused if more than declared."""
+        key = topic, root
+        left = self._totals[key] = self._totals.get(key, 0) - numbers
+        if left < 0:
+            raise undeclared(self.me, f"{numbers} totals", topic, root)
+
+
+def undeclared(me: str, what: str, topic: int, to: str) -> UndeclaredOpening:
+    """Return the error for what a party does not open."""
+    return UndeclaredOpening(
+        f"{me} does not open {what} ({Topic(topic).name.lower()}) to {to}: its run declares none, or fewer, "
+        "and nothing of it was sent"
+    )
+
+
+class Unlimited(Limits):
+    """For lines of which nothing is declared: fields must be known, and that is all."""
+
+    def __init__(self) -> None:
+        super().__init__((), "")
+
+    def bytes_to(self, kind: type[Message], topic: int, to: str) -> int:
+        opened_fields(kind)
+        return ANY
+
+    def total(self, topic: int, root: str, numbers: int) -> None:
+        """Let sums be opened."""
