@@ -32,6 +32,12 @@ CONFIG = click.option(
 )
 @click.option("--stop", "stop_run", metavar="RUN", help="End a run that goes on, at all its parties.")
 @click.option("--make-tokens", is_flag=True, help="Write the token files that the settings name.")
+@click.option(
+    "--reload",
+    "read_again",
+    is_flag=True,
+    help="Let the daemon that runs read settings and certificates again.",
+)
 @click.option("--login", is_flag=True, help="Print a link that opens the page of the daemon that runs, once.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON only (but for the daemon).")
 @click.pass_context
@@ -42,12 +48,14 @@ def party(
     ask_status: bool,
     stop_run: str | None,
     make_tokens: bool,
+    read_again: bool,
     login: bool,
     as_json: bool,
 ) -> None:
     """Run this party's daemon: keep lines with its peers and take part in what its policy allows.
 
-    It ends on Ctrl-C or SIGTERM; runs that go on then end at all parties, with the reason.
+    It ends on Ctrl-C or SIGTERM; runs that go on then end at all parties, with the reason. At SIGHUP it reads
+    settings and certificates again, as with --reload; runs go on.
 
     \b
     Example:
@@ -64,12 +72,14 @@ def party(
         _stop(settings, stop_run, as_json)
     elif make_tokens:
         _make_tokens(settings, as_json)
+    elif read_again:
+        _reload(settings, as_json)
     elif login:
         _login(settings, as_json)
     else:
         from colonnade.deploy.main import run_daemon
 
-        run_daemon(settings)
+        run_daemon(settings, config)
 
 
 def _check(settings: Settings, as_json: bool) -> int:
@@ -115,6 +125,17 @@ def _login(settings: Settings, as_json: bool) -> None:
 
     link = ask(settings, LoginRequest())
     click.echo(json.dumps({"link": link}) if as_json else link)
+
+
+def _reload(settings: Settings, as_json: bool) -> None:
+    """Let the daemon that runs read its settings again, and print what has changed."""
+    import json
+
+    from colonnade.cli.daemon import ask
+    from colonnade.deploy.daemon.commands import ReloadRequest
+
+    said = ask(settings, ReloadRequest())
+    click.echo(json.dumps({"reloaded": said}) if as_json else said)
 
 
 def _stop(settings: Settings, run: str, as_json: bool) -> None:

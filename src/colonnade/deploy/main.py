@@ -7,6 +7,8 @@ import logging
 import resource
 import signal
 from contextlib import AsyncExitStack, suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
@@ -16,9 +18,9 @@ from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http import monitor
 from colonnade.deploy.process.logs import log_as, log_to_stderr
 from colonnade.deploy.process.memory import start_tidy, stay_tidy
-from colonnade.deploy.settings import Serve, Settings
+from colonnade.deploy.settings import Serve, Settings, read_settings
 from colonnade.deploy.telemetry.traces import Tracer
-from colonnade.errors import JobError
+from colonnade.errors import ColonnadeError, JobError
 
 if TYPE_CHECKING:
     from colonnade.deploy.http.pages.site import Site
@@ -28,15 +30,18 @@ if TYPE_CHECKING:
 MOST_FILES = 65536
 
 
-def run_daemon(settings: Settings) -> None:
-    """Run a party's daemon in this process until it gets SIGINT or SIGTERM."""
+def run_daemon(settings: Settings, file: Path) -> None:
+    """Run a party's daemon in this process until it gets SIGINT or SIGTERM.
+
+    At SIGHUP it reads the file of its settings again.
+    """
     log_as(settings.name, settings.telemetry.log, settings.telemetry.level)
     log_to_stderr()
     _allow_files()
     start_tidy()
     # small products are faster on one core than handed to a pool of them
     with threadpool_limits(1):
-        asyncio.run(_main(settings))
+        asyncio.run(_main(settings, file))
 
 
 def _allow_files() -> None:
@@ -46,7 +51,7 @@ def _allow_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, MOST_FILES)), hard))
 
 
-async def _main(settings: Settings) -> None:
+async def _main(settings: Settings, file: Path) -> None:
     """Start the daemon and its servers, and end them in the opposite order after a signal."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -54,7 +59,7 @@ async def _main(settings: Settings) -> None:
         loop.add_signal_handler(number, ended.set)
     async with AsyncExitStack() as stack:
         stack.callback(asyncio.ensure_future(stay_tidy()).cancel)
-        daemon = Daemon(settings, apart=True)
+        daemon = Daemon(settings, apart=True, reread=partial(read_settings, file))
         if settings.telemetry.traces is not None:
             tracer = Tracer(settings.name, settings.telemetry.traces)
             daemon.books.watchers.append(tracer.watch)
@@ -76,8 +81,17 @@ async def _main(settings: Settings) -> None:
             service = _service(daemon, settings.serve)
             await service.open()
             stack.push_async_callback(service.close)
+        loop.add_signal_handler(signal.SIGHUP, lambda: daemon.books.spawn(_reload(daemon)))
         await ended.wait()
         logging.getLogger("colonnade.party").info("stopping")
+
+
+async def _reload(daemon: Daemon) -> None:
+    """Read the settings again; where that cannot be done the log says why, and everything stays as it is."""
+    try:
+        await daemon.reload()
+    except ColonnadeError as error:
+        logging.getLogger("colonnade.party").warning("settings stay as they are: %s", error)
 
 
 def _site(daemon: Daemon) -> Site:

@@ -94,9 +94,14 @@ class LoginRequest(msgspec.Struct, tag="Login"):
     """Make a link that opens the daemon's page, once."""
 
 
+class ReloadRequest(msgspec.Struct, tag="Reload"):
+    """Read the settings and certificates again."""
+
+
 Request = (
     TrainRequest | FollowRequest | PredictRequest | StatusRequest | ProposalsRequest | DecideRequest
     | PromoteRequest | RollbackRequest | StopRequest | LoginRequest | RunsRequest | WaitRequest
+    | ReloadRequest
 )  # fmt: skip
 
 

@@ -32,6 +32,7 @@ from colonnade.deploy.daemon.commands import (
     PredictRequest,
     PromoteRequest,
     ProposalsRequest,
+    ReloadRequest,
     Request,
     RollbackRequest,
     RunsRequest,
@@ -175,6 +176,8 @@ async def _act(daemon: Daemon, request: Request, tell: Tell, who: str) -> Answer
             return operators.stop(daemon, run, who)
         case LoginRequest():
             return daemon.invite(who)
+        case ReloadRequest():
+            return await daemon.reload()
 
 
 async def _begin(daemon: Daemon, request: TrainRequest) -> RunView:

@@ -26,6 +26,7 @@ from colonnade.deploy.books.counts import Counts
 from colonnade.deploy.books.journal import Journal
 from colonnade.deploy.books.ledger import Ledger
 from colonnade.deploy.books.unfinished import Unfinished
+from colonnade.deploy.daemon.reload import reload
 from colonnade.deploy.models.serving import Serving
 from colonnade.deploy.models.stored_shares import Manifest
 from colonnade.deploy.negotiate.approvals import Approvals
@@ -72,6 +73,7 @@ class Daemon:
     settings: Settings
     version: str = __version__
     apart: bool = False  # trainings get processes of their own, so that this one always answers
+    reread: Callable[[], Settings] | None = None  # reads the file of the settings again
 
     def __post_init__(self) -> None:
         settings, handlers = self.settings, dict[type[Message], Handler]()
@@ -82,6 +84,7 @@ class Daemon:
         self.mux = Mux(self.me, listen, peers, credentials, settings.reconnect_s, waiting)
         self.mux.renewed = settings.credentials_now
         self.peers = Peers(self.mux, self.version, handlers, self._left)
+        self.reloading = asyncio.Lock()
         self.journal = Journal(settings.state / "journal.jsonl")
         self.serving = Serving(settings.state)
         self.no_scores: str | None = (
@@ -147,6 +150,15 @@ class Daemon:
             return
         run.followed.listeners.append(run.log)
         run.task = asyncio.ensure_future(self.answering.play_alone(run))
+
+    async def reload(self) -> str:
+        """Read the settings and certificates again; returns what changed.
+
+        Raises why they cannot be used, and then nothing has changed.
+        """
+        if self.reread is None:
+            raise JobError(f"the daemon of {self.me} does not know the file of its settings")
+        return await reload(self, await asyncio.to_thread(self.reread))
 
     async def close(self) -> None:
         """End every run at all its parties, or the session of one that is to go on later, and hang up."""

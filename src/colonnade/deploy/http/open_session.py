@@ -184,7 +184,7 @@ class OpenSession:
     def _all_back(self) -> bool:
         """Return whether parties were away when the session began and all of them are connected again."""
         away = self.scorable.away
-        return bool(away) and all(self._daemon.mux.lines[peer].up for peer in away)
+        return bool(away) and all(peer in self._daemon.peers.controls for peer in away)
 
     async def _answer_waiting(self, ready: scoring.Ready) -> None:
         """Answer all requests that wait, by one request to the parties."""

@@ -49,10 +49,13 @@ class Answering:
     approvals: Approvals = field(default_factory=Approvals)
 
     def __post_init__(self) -> None:
-        most = self.runs.settings.limits.proposals_an_hour
+        self.limit_proposals(self.runs.settings.limits.proposals_an_hour)
+        self._withdrawn: dict[str, deque[int]] = {}  # by peer, before they were looked at
+
+    def limit_proposals(self, most: int) -> None:
+        """Take this many proposals of one peer an hour from now on."""
         self._proposals = Quota("proposals_an_hour", most)
         self._told = Quota("proposals_an_hour", 2 * most)  # refusals in the log
-        self._withdrawn: dict[str, deque[int]] = {}  # by peer, before they were looked at
 
     async def proposed(self, peer: str, message: Propose) -> None:
         """Answer a proposal, or tell the proposer that this party's operator is asked first."""

@@ -286,8 +286,11 @@ class Resuming:
     def _away(self, run: Run) -> dict[str, str]:
         """Return the parties without a line to this one, and why."""
         peers = self.runs.peers
+        lines = peers.mux.lines  # a peer that was taken out of the settings has none
         return {
-            peer: f"{peer} is away ({peers.mux.lines[peer].reason or 'its line begins'})"
+            peer: f"{peer} is away ({lines[peer].reason or 'its line begins'})"
+            if peer in lines
+            else f"{peer} is no peer any more"
             for peer in run.session.peers
             if peer not in peers.controls
         }

@@ -112,7 +112,9 @@ def _certificates(daemon: Daemon) -> Iterator[Sample]:
     folder = settings.path(settings.certificates)
     for party in ("ca", daemon.me, *settings.peers):
         try:
-            certificate = x509.load_pem_x509_certificate((folder / f"{party}.crt").read_bytes())
+            # of two during a change-over, the one that holds longer
+            held = x509.load_pem_x509_certificates((folder / f"{party}.crt").read_bytes())
+            certificate = max(held, key=lambda each: each.not_valid_after_utc)
         except (OSError, ValueError):
             continue  # the lines say what is wrong with it
         yield {"of": party}, round(certificate.not_valid_after_utc.timestamp() - time.time())

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -141,7 +142,7 @@ class Credentials:
     certificate: bytes
     key: bytes = field(repr=False)
     ca: bytes
-    pinned: Mapping[str, bytes]
+    pinned: Mapping[str, bytes]  # by peer: its certificate, or the old one and the new one
 
     def __post_init__(self) -> None:
         """Check all that can be wrong with the files, before anybody is dialled."""
@@ -157,9 +158,9 @@ class Credentials:
             )
         for peer, pem in self.pinned.items():
             what = f"the pinned certificate of {peer}"
-            pinned = _certificate(pem, what)
-            _check_party(pinned, peer, what)
-            _check_issued(pinned, authority, what)
+            for pinned in _pins(pem, peer):
+                _check_party(pinned, peer, what)
+                _check_issued(pinned, authority, what)
 
     @classmethod
     def load(cls, folder: Path | str, party: str, peers: Iterable[str]) -> Credentials:
@@ -171,15 +172,15 @@ class Credentials:
 
     def check(self, peer: str, presented: bytes) -> None:
         """Raise CertificateError unless the certificate (DER) that was presented is `peer`'s pinned one."""
-        fingerprint = self._fingerprints.get(peer)
-        if fingerprint is None:
+        fingerprints = self._fingerprints.get(peer)
+        if fingerprints is None:
             raise CertificateError(
                 f"no certificate of {peer} is pinned at {self.party}; store {peer}.crt there"
             )
         what = f"the certificate that {peer} presented to {self.party}"
         certificate = x509.load_der_x509_certificate(presented)
         _check_party(certificate, peer, what)
-        if certificate.fingerprint(hashes.SHA256()) != fingerprint:
+        if certificate.fingerprint(hashes.SHA256()) not in fingerprints:
             raise CertificateError(f"{what} is not the pinned one; exchange {peer}.crt again")
 
     def sign(self, data: bytes) -> bytes:
@@ -192,22 +193,25 @@ class Credentials:
             raise CertificateError(
                 f"no certificate of {peer} is pinned at {self.party}; store {peer}.crt there"
             )
-        key = _certificate(self.pinned[peer], f"the pinned certificate of {peer}").public_key()
-        try:
+        for pinned in _pins(self.pinned[peer], peer):
+            key = pinned.public_key()
             if not isinstance(key, ec.EllipticCurvePublicKey):
                 raise CertificateError(f"the key of {peer} is not an elliptic-curve key; issue it again")
-            key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
-        except InvalidSignature:
-            raise CertificateError(f"a signature of {peer} does not fit its pinned certificate") from None
+            with suppress(InvalidSignature):
+                key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
+                return
+        raise CertificateError(f"a signature of {peer} does not fit its pinned certificate")
 
     @cached_property
     def _private(self) -> ec.EllipticCurvePrivateKey:
         return _key(self.key, f"the key of {self.party}")
 
     @cached_property
-    def _fingerprints(self) -> dict[str, bytes]:
-        certificates = {peer: _certificate(pem, peer) for peer, pem in self.pinned.items()}
-        return {peer: found.fingerprint(hashes.SHA256()) for peer, found in certificates.items()}
+    def _fingerprints(self) -> dict[str, set[bytes]]:
+        return {
+            peer: {each.fingerprint(hashes.SHA256()) for each in _pins(pem, peer)}
+            for peer, pem in self.pinned.items()
+        }
 
 
 def names_in(certificate: bytes) -> list[str]:
@@ -265,6 +269,17 @@ def _read(path: Path) -> bytes:
 
 def _certificate(pem: bytes, what: str) -> x509.Certificate:
     return _parsed(lambda: x509.load_pem_x509_certificate(pem), f"{what} is not a PEM certificate")
+
+
+def _pins(pem: bytes, peer: str) -> list[x509.Certificate]:
+    """Return the certificates in a peer's file: one or, while it changes over to a new one, several.
+
+    Of several those that have expired count no more.
+    """
+    what = f"the pinned certificate of {peer} is not a PEM certificate"
+    found = _parsed(lambda: x509.load_pem_x509_certificates(pem), what)
+    now = datetime.now(UTC)
+    return [each for each in found if each.not_valid_after_utc >= now] or found[-1:]
 
 
 def _key(pem: bytes, what: str) -> ec.EllipticCurvePrivateKey:

@@ -69,21 +69,54 @@ class Mux:
     def __post_init__(self) -> None:
         self.lines = {peer: DaemonLine(peer) for peer in self.peers}
         self._runs = RunWires(self.waiting_limit)
-        self._port = Port(TlsEngine(self.credentials), self.listen)
-        self._keepers: list[asyncio.Task[None]] = []
+        self._engine = TlsEngine(self.credentials)
+        self._port = Port(self._engine, self.listen)
+        self._keepers: dict[str, asyncio.Task[None]] = {}
+        self._keep_with: Callable[[DaemonLine], Awaitable[None]] | None = None  # once this is open
+        self._rechecking: asyncio.Task[None] | None = None
         self._closing = False
 
     async def open(self, talk: Talk, missed: Missed = lambda peer, reason: None) -> None:
         """Listen, and keep a line with every peer from now on."""
         await self._port.open()
-        self._keepers = [asyncio.create_task(self._keep(line, talk, missed)) for line in self.lines.values()]
-        self._keepers.append(asyncio.create_task(self._recheck()))
+        self._keep_with = lambda line: self._keep(line, talk, missed)
+        for peer in self.lines:
+            self._begin(peer)
+        self._rechecking = asyncio.create_task(self._recheck())
+
+    def _begin(self, peer: str) -> None:
+        """Keep a line with a peer from now on."""
+        if self._keep_with is not None:
+            self._keepers[peer] = asyncio.ensure_future(self._keep_with(self.lines[peer]))
+
+    async def renew(self, credentials: Credentials, peers: Mapping[str, Address]) -> None:
+        """Go on with other credentials and other peers; lines with the others stay.
+
+        A line ends whose peer is none any more, or is somewhere else now.
+        """
+        gone = [peer for peer, where in self.peers.items() if peers.get(peer) != where]
+        self.credentials, self.peers = credentials, peers
+        ending = [self._keepers.pop(peer) for peer in gone if peer in self._keepers]
+        for keeper in ending:
+            keeper.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
+        for peer in gone:
+            del self.lines[peer]
+        self._engine.renew(credentials)
+        for line in self.lines.values():
+            if line.wire is not None:
+                line.wire.renew(credentials)
+        for peer in peers:
+            if peer not in self.lines:
+                self.lines[peer] = DaemonLine(peer)
+                self._begin(peer)
 
     async def close(self) -> None:
         self._closing = True
-        for keeper in self._keepers:
+        keepers = [*self._keepers.values(), *([self._rechecking] if self._rechecking else [])]
+        for keeper in keepers:
             keeper.cancel()
-        await asyncio.gather(*self._keepers, return_exceptions=True)
+        await asyncio.gather(*keepers, return_exceptions=True)
         await self._port.close()
 
     @property

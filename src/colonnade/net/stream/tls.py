@@ -29,12 +29,16 @@ class TlsEngine:
 
     def __init__(self, credentials: Credentials) -> None:
         self._me = credentials.party
-        self._client = _context(ssl.PROTOCOL_TLS_CLIENT, credentials)
-        self._server = _context(ssl.PROTOCOL_TLS_SERVER, credentials)
-        self._server.num_tickets = 0
+        self.renew(credentials)
         self._listener: asyncio.Server | None = None
         self._strangers: UnprovenGuests[TlsChannel] = UnprovenGuests(STRANGERS)
         self._poller = Poller()
+
+    def renew(self, credentials: Credentials) -> None:
+        """Show another certificate from now on, and trust another authority; connections that stand stay."""
+        self._client = _context(ssl.PROTOCOL_TLS_CLIENT, credentials)
+        self._server = _context(ssl.PROTOCOL_TLS_SERVER, credentials)
+        self._server.num_tickets = 0
 
     async def dial(self, peer: str, host: str, port: int) -> Channel:
         loop = asyncio.get_running_loop()

@@ -251,6 +251,18 @@ class NetworkWire:
                 except CertificateError as error:
                     self._lose(link, error)
 
+    def renew(self, credentials: Credentials) -> None:
+        """Take other credentials; a connection that showed another certificate of this party is begun again.
+
+        That is a short interruption like any other: no frame is lost.
+        """
+        changed = credentials.certificate != self._credentials.certificate
+        self._credentials = credentials
+        self.recheck(credentials)
+        for link in self._links.values():
+            if changed and link.ended is None and link.connection is not None:
+                link.connection.channel.abort()
+
     def departed(self, connection: Connection, error: ColonnadeError) -> None:
         link = self._link_over(connection)
         if link is not None:
