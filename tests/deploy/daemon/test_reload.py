@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import signal
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from tests.deploy.companies import connected, job, lay_out, settle
 from tests.deploy.consortium import Consortium
 from tests.patience import until
 
+from colonnade.deploy.daemon.check import survey
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.errors import CertificateError, ColonnadeError, JobError, Refused
+from colonnade.net.stream import certificates
 from colonnade.net.stream.certificates import der, issue
 
 PAIR = ("bank", "shop")
@@ -202,3 +205,18 @@ def test_a_daemon_reads_again_at_a_command_and_at_sighup(tmp_path: Path) -> None
 
 def _wait(true: Callable[[], bool]) -> None:
     asyncio.run(until(true))
+
+
+def test_check_says_what_ends_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    consortium = lay_out(tmp_path, PAIR)
+    settings = read_settings(consortium.config("bank"))
+    assert not [line for line in survey(settings).offers if "renew" in line]
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(UTC) + timedelta(days=350)
+
+    monkeypatch.setattr(certificates, "datetime", Later)
+    soon = [line for line in survey(settings).offers if "holds for 14 days more" in line]
+    assert {line.partition(".crt")[0] for line in soon} == {f"certificates/{x}" for x in ("ca", *PAIR)}

@@ -26,6 +26,8 @@ from colonnade.deploy.tokens import read_token
 from colonnade.errors import ColonnadeError, DataError, JobError, ShareError, suggest
 from colonnade.job import Key
 
+SOON_DAYS = 30  # before a certificate ends that is said
+
 Found = Iterator[str | ColonnadeError]
 """Lines about what there is, and errors about what has to be put right."""
 
@@ -60,7 +62,9 @@ def _identity(settings: Settings) -> Found:
     yield f"{settings.name} listens on {settings.listen} and knows {', '.join(settings.peers) or 'nobody'}"
     if (elsewhere := _elsewhere(settings)) is not None:
         yield elsewhere
-    settings.credentials()
+    for name, days in settings.credentials().days_left().items():
+        if days < SOON_DAYS:
+            yield f"{settings.certificates}/{name}.crt holds for {days} days more; renew it (docs/deploy.md)"
     key = settings.path(settings.certificates) / f"{settings.name}.key"
     if key.stat().st_mode & 0o077:
         yield f"{key} can be read by other users of this machine; `chmod 600` it"

@@ -202,6 +202,18 @@ class Credentials:
                 return
         raise CertificateError(f"a signature of {peer} does not fit its pinned certificate")
 
+    def days_left(self) -> dict[str, int]:
+        """Return for how many days each certificate holds, by party; the authority is called ca."""
+        held = {
+            "ca": [_certificate(self.ca, "the authority's certificate")],
+            self.party: [_certificate(self.certificate, f"the certificate of {self.party}")],
+            **{peer: _pins(pem, peer) for peer, pem in self.pinned.items()},
+        }
+        now = datetime.now(UTC)
+        return {
+            name: max((each.not_valid_after_utc - now).days for each in its) for name, its in held.items()
+        }
+
     @cached_property
     def _private(self) -> ec.EllipticCurvePrivateKey:
         return _key(self.key, f"the key of {self.party}")
