@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -85,6 +86,15 @@ def test_a_record_counts_bytes_until_a_threshold_and_in_all(tmp_path: Path) -> N
     assert czofo_records.record_of(CASE, tmp_path) == record
     assert czofo_records.record_of(CASE.shortened(7), tmp_path) == record  # as many epochs as were made
     assert czofo_records.record_of(msgspec.structs.replace(CASE, seed=1), tmp_path) is None
+
+
+def test_the_accuracy_on_training_rows_is_that_of_measuring_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, tables = czofo_case.experiment("digits", 2, None, False)
+    seen = replace(tables, test=tables.train)  # so that the run itself measures training rows
+    monkeypatch.setattr(czofo_case, "experiment", lambda *_: (given, seen))
+    record = czofo_case.measure(CASE)
+    assert record.train_accuracy == pytest.approx(record.accuracy, abs=0.1)
+    assert record.train_accuracy > 50
 
 
 def test_a_limit_shortens_a_run_and_what_is_there_is_not_run_again(

@@ -19,14 +19,17 @@ import numpy as np
 
 from colonnade.attacks.split_labels import gradients_heard
 from colonnade.attacks.transcript import Transcript
+from colonnade.conversations.predict import Holding
 from colonnade.data.split.assign import Assigned
 from colonnade.errors import Aborted, Diverged
 from colonnade.job import Job, job_from
 from colonnade.job.plan import Plan
+from colonnade.losses import LOSSES
 from colonnade.result import Moment
 from colonnade.run.federate import Tables, plan_for, run_tables
 from colonnade.run.launch import launch
 from colonnade.run.party import Share
+from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.world import Launch, untapped
 from colonnade_bench.common import machine
 from colonnade_bench.czofo.data import experiment
@@ -104,6 +107,7 @@ class Record(msgspec.Struct, kw_only=True):
     step: float = 0.0  # of the first client
     answers: int = 0  # to all clients
     epsilon: float | None = None  # spent, where replies are private
+    train_accuracy: float | None = None  # in per cent, in the end; None in records of older runs
     seen: Observed | None = None  # by the first client, where it listened
 
     @property
@@ -186,7 +190,7 @@ class Attempt:
 
     case: Case
     order: Launch
-    rows: int
+    tables: Tables
     points: list[Measurement] = field(default_factory=list)
     transcript: Transcript = field(default_factory=lambda: Transcript(CLIENT))
     shares: dict[str, Share] = field(default_factory=dict)
@@ -198,7 +202,11 @@ class Attempt:
         plan, ready = plan_for(job_of(case, len(assigned.labels.classes), device), tables)
         # processes prepare their columns themselves
         data = assigned.parties if case.world == "network" else ready
-        return Attempt(case, Launch(plan, data), tables.train[plan.evaluator].rows)
+        return Attempt(case, Launch(plan, data), tables)
+
+    @property
+    def rows(self) -> int:
+        return self.tables.train[self.order.plan.evaluator].rows
 
     def run(self, end: float | None) -> None:
         """Run all parties until they have finished, failed, or time is up."""
@@ -239,8 +247,19 @@ class Attempt:
             step=shares[CLIENT].step if shares else 0.0,
             answers=shares[CLIENT].rounds if shares else 0,
             epsilon=shares[plan.evaluator].epsilon if shares else None,
+            train_accuracy=self.train_accuracy() if shares else None,
             seen=observed(self.transcript, plan, self.rows) if case.listening and shares else None,
         )
+
+    def train_accuracy(self) -> float:
+        """The accuracy on the training rows of what all parties have in the end, in per cent."""
+        plan, train = self.order.plan, self.tables.train
+        holdings = {
+            party: Holding(plan, party, self.shares[party].weights, table.X) for party, table in train.items()
+        }
+        z = CONVERSATIONS[plan.conversation].share.together(holdings)
+        y = label_of(train, plan.evaluator)
+        return 100 * float((LOSSES[plan.objective.loss].predict(z) == y).mean())
 
 
 def observed(transcript: Transcript, plan: Plan[Any], rows: int) -> Observed:

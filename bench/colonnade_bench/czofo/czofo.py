@@ -114,11 +114,12 @@ def frameworks(bench: Bench, part: str, found: Mapping[str, Record], note: str) 
         theirs = FRAMEWORKS[part].get(name, Printed(float("nan")))
         rows.append([
             name, record.case.world, record.last.epochs, theirs.accuracy, record.accuracy,
+            record.train_accuracy,
             theirs.to_threshold, record.megabytes_to(reached),
             theirs.total, record.megabytes, record.payload_megabytes, *record.framing, _where(record),
         ])  # fmt: skip
     heads = [
-        "framework", "world", "epochs", "paper %", "ours %",
+        "framework", "world", "epochs", "paper %", "ours %", "training rows %",
         f"paper MB to {threshold:g}%", f"MB to {reached:g}%", "paper MB", "MB", "payload MB",
         "framing %", "TLS %", "made on",
     ]  # fmt: skip
