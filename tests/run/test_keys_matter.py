@@ -35,7 +35,7 @@ OTHER: dict[str, dict[str, Any]] = {
     "network": {
         "latency_ms": 3.0, "bandwidth_mbps": 0.5, "broadcast": "tree", "speeds": [1.0, 0.3, 1.0],
         "ns_per_value": 900.0, "us_per_call": 900.0, "us_per_message": 30.0, "ns_per_byte": 9.0,
-        "charge_forward": False, "join": False, "work_ms": 1.0,
+        "charge_forward": False, "join": False, "work_ms": 1.0, "processors": [2, 3],
     },
     "kernel": {
         "kind": "laplace", "sigma": 2.0, "fraction": 0.7, "features": 33, "block": 3,

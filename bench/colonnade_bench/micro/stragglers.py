@@ -147,6 +147,10 @@ IN_FLIGHT: tuple[tuple[bool, Row], ...] = (
 )
 
 
+# of a party: VFB2's threads
+PROCESSORS = (1, 2, 3, 4, 8)
+
+
 # which party is slow, and who holds the label
 PLACES: dict[str, tuple[int, tuple[int, ...]]] = {
     "dominator": (1, (0, 1, 2)),
@@ -179,6 +183,60 @@ def rounds(effort: Effort) -> Iterator[Row]:
                 "tau_1": late.tau_1,
                 "tau_2": late.tau_2,
                 "bound": late.bound,
+            }
+
+
+def bilevel(effort: Effort) -> Iterator[Row]:
+    """Time for the same rounds, asynchronous over synchronous, by processors a party: the slow one is a
+    dominator."""
+    train, slow = {"batch": 64, "epochs": effort.epochs}, [1.0, 0.2, 1.0, 1.0]
+    data = tables(4, (0, 1, 2))
+    sync = trained("vfb-sgd", "simulated", data, train, network(effort, slow))
+    for join, ahead, processors in product((False, True), (None, 24), PROCESSORS):
+        net = network(effort, slow, join=join, processors=processors)
+        found = trained("vfb2-sgd", "simulated", data, {**train, "ahead": ahead}, net)
+        launched, late = found.cost.launched_by_party, found.staleness
+        yield {
+            "join": join,
+            "ahead": ahead or "default",
+            "processors": processors,
+            "over": seconds(sync) / seconds(found),
+            "launched": [round(each / sum(launched.values()), 3) for each in launched.values()],
+            "delay mean": late.mean,
+            "delay max": late.max,
+        }
+
+
+def bilevel_target(effort: Effort) -> Iterator[Row]:
+    """Time to 1e-3 with SVRG by processors a party, one of eight at 0.4, synchronous over asynchronous."""
+    for name, (who, slow) in product(effort.sets, {"dominator": 1, "passive": 7}.items()):
+        net = network(effort, [0.4 if k == slow else 1.0 for k in range(8)])
+        net.pop("work_ms")
+        base = None
+        for algorithm, join, processors in (
+            ("vfb-svrg", True, 1),
+            *(("vfb2-svrg", *how) for how in product((False, True), PROCESSORS)),
+        ):
+            job = {
+                "algorithm": algorithm,
+                "world": "simulated",
+                "data": {"train": name, "parties": 8, "active": 3},
+                "train": TARGETS[name],
+                "network": {**net, "join": join, "processors": processors},
+                **clear(algorithm),
+            }
+            result = federate(job_from(job)).result
+            base = base or seconds(result)
+            yield {
+                "data": name,
+                "slow": who,
+                "algorithm": algorithm,
+                "join": join,
+                "processors": processors,
+                "over synchronous": base / seconds(result),
+                "gap": result.metrics["suboptimality"],
+                "delay mean": result.staleness.mean,
+                "delay max": result.staleness.max,
             }
 
 
@@ -385,6 +443,8 @@ def accuracy(effort: Effort) -> Iterator[Row]:
 
 PARTS: dict[str, Callable[[Effort], Iterator[Row]]] = {
     "rounds": rounds,
+    "bilevel": bilevel,
+    "bilevel-target": bilevel_target,
     "launches": launches,
     "target": target,
     "schedules": schedules,

@@ -36,6 +36,7 @@ LEAST_MEMORY = 10**8  # below that there is room for nothing but the program
 LEAST, LARGEST = 1e-30, 1e30  # of steps and widths, whose squares and quotients must be numbers, too
 LEAST_BITS, MOST_BITS = 3, 8  # of a row's first derivative, in boosted trees
 MOST_NOISE = 10  # in largest derivatives of a row
+MOST_PROCESSORS = 1024  # of a party on the virtual clock
 MOST_BINS = 10_000  # of a column, before any are joined
 
 
@@ -238,6 +239,8 @@ def _check_network(net: Net, parties: int, refuse: Refuse) -> None:
         refuse(f"network.work_ms: {net.work_ms} is not a number of milliseconds >= 0")
     if net.speeds is not None and not (len(net.speeds) == parties and all(speed > 0 for speed in net.speeds)):
         refuse(f"network.speeds: give one positive speed for each of the {parties} parties")
+    if not 1 <= net.processors <= MOST_PROCESSORS:
+        refuse(f"network.processors: {net.processors} is not a number from 1 to {MOST_PROCESSORS}")
     for key in ("drop", "duplicate", "corrupt", "delay"):
         if not 0 <= (chance := getattr(net.faults, key)) < 1:
             refuse(f"network.faults.{key}: {chance} is not a chance from 0 to below 1")

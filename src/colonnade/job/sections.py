@@ -186,6 +186,7 @@ class Net(Section, frozen=True):
     bandwidth_mbps: float | None = None  # of a party's network card, either way
     broadcast: Broadcast = "star"  # how results go to all: from one party, or passed on
     speeds: list[float] | None = None
+    processors: int = 1  # of every party; VFB2's threads within a party
     ns_per_value: float = 1.0
     us_per_call: float = 20.0
     us_per_message: float = 0.0  # of computing, at the sender and again at the receiver

@@ -129,19 +129,19 @@ class Uncharged(Generic[T]):
 
 
 class VirtualClock:
-    """One party's processor in the simulated world, `speed` times as fast as the reference.
+    """One party's processors in the simulated world, each `speed` times as fast as the reference.
 
-    Work queues, so a slow party falls behind just as a slow machine would. With `piece` it is cut into pieces
-    of this many seconds, and messages that come during one are handled after it. Nothing here depends on how
-    fast the simulation itself runs.
+    Work queues for the first that is free, so a slow party falls behind just as a slow machine would. With
+    `piece` it is cut into pieces of this many seconds, and messages that come during one are handled after
+    it. Nothing here depends on how fast the simulation itself runs.
     """
 
     virtual = True
 
-    def __init__(self, speed: float = 1.0, piece: float = float("inf")) -> None:
+    def __init__(self, speed: float = 1.0, piece: float = float("inf"), processors: int = 1) -> None:
         self._speed = speed
         self._piece = piece
-        self._free_at = 0.0
+        self._free_at = [0.0] * processors  # a heap
         self.busy = 0.0
         self.heard: Heard | None = None
 
@@ -165,7 +165,8 @@ class VirtualClock:
 
     def _queue(self, duration: float) -> float:
         """Be busy for so long once all that was queued before is done; returns when that ends."""
-        end = self._free_at = max(self.now(), self._free_at) + duration
+        end = max(self.now(), self._free_at[0]) + duration
+        heapq.heapreplace(self._free_at, end)
         self.busy += duration
         if self.heard is not None:
             self.heard(end - duration, end)

@@ -50,7 +50,7 @@ def run_simulated(order: Launch) -> dict[str, Share]:
     link = Link(net.latency_ms / 1e3, (net.bandwidth_mbps or float("inf")) * 1e6)
     costs = (net.us_per_message / 1e6, net.ns_per_byte / 1e9)
     piece = KERNEL if any(costs) else float("inf")
-    clocks = {party: VirtualClock(speed, piece) for party, speed in plan.speeds.items()}
+    clocks = {party: VirtualClock(speed, piece, net.processors) for party, speed in plan.speeds.items()}
     handling = Handling(clocks, *costs) if any(costs) else None
     hub = SimulatedHub(link, _faults(net.faults), seed=plan.seed, handling=handling)
     # measuring must not cost virtual time, so it has a network of its own without latency or faults

@@ -146,6 +146,7 @@ WORLDS_OF = {
             "us_per_message",
             "ns_per_byte",
             "faults",
+            "processors",
         ),
         ("simulated",),
     ),
@@ -254,6 +255,13 @@ ONLY_SOME: dict[str, tuple[Given, Words]] = {
         lambda job: job.train.start != "steps",
         lambda job, name: (
             f"train.start = {job.train.start!r}: {name} remembers no thetas; drop it or use vfb2-saga, ..."
+        ),
+    ),
+    "network.processors": (
+        lambda job: job.network.processors > 1,
+        lambda job, name: (
+            f"network.processors = {job.network.processors}: a party of {name} does one thing after another; "
+            "drop it or use vfb2-sgd, ..."
         ),
     ),
     "train.labels_at": (

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.oracles.tables import random_tables, run
 
+from colonnade.errors import JobError
 from colonnade.run.federate import Finished, Tables
 
 ROWS, BATCH, COLUMNS, PARTIES = 128, 16, 12, 4
@@ -151,3 +152,37 @@ def test_real_seconds_have_no_virtual_ones() -> None:
     cost = run(setting(), world="local").result.cost
     assert cost.virtual_seconds is None
     assert cost.seconds > 0
+
+
+@pytest.mark.parametrize(("processors", "times"), [(2, 2), (3, 3), (8, 3)])
+def test_processors_of_a_party_are_worth_their_number_up_to_the_rounds_in_flight(
+    processors: int, times: int
+) -> None:
+    """VFB2's threads: where every theta is an update of its own, the slow party makes so many at a time.
+
+    Three label holders have a round in flight each, so that more than three find nothing to do.
+    """
+    slow: dict[str, Any] = {"speeds": [1, 0.1, 1, 1], "epochs": 6, "active": 3, "charge_forward": False}
+    sync = virtual_seconds(timed("vfb-sgd", **slow))
+    alone = virtual_seconds(timed("vfb2-sgd", join=False, **slow))
+    several = virtual_seconds(timed("vfb2-sgd", join=False, processors=processors, **slow))
+    assert sync / alone == pytest.approx(1, rel=0.05)
+    assert sync / several == pytest.approx(times, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "more", "words"),
+    [
+        ("vfb-sgd", {}, "vfb-sgd is synchronous"),
+        ("vfb2-sgd", {"secure": {"labels": "blind"}}, "set secure.labels = 'clear'"),
+        ("vfb2-sgd", {"train": {"direction": "lbfgs"}}, "set direction.pairs = 'hvp'"),
+        ("asysqn-sgd", {}, "a party of asysqn-sgd does one thing after another"),
+        ("vfb2-sgd", {"network": {"processors": 0}}, "network.processors: 0 is not a number from 1 to"),
+    ],
+)
+def test_processors_are_refused_where_everything_has_one_order(
+    algorithm: str, more: dict[str, Any], words: str
+) -> None:
+    sections = {"network": {"processors": 2}, "secure": {"labels": "clear"}, **more}
+    with pytest.raises(JobError, match=words):
+        run(setting(), algorithm, **sections)

@@ -108,8 +108,23 @@ def check_choices(job: Job, preset: Preset) -> None:
 def check_backward(job: Job, preset: Preset) -> None:
     """Refuse choices that do not go together, or that cannot be made without telling theta."""
     check_choices(job, preset)
+    if job.network.processors > 1:
+        check_processors(job, preset)
     if job.secure.labels == "blind":
         check_blind(job, preset)
+
+
+def check_processors(job: Job, preset: Preset) -> None:
+    """Refuse several processors of a party where every party steps on rounds in one order."""
+    why = None
+    if preset.schedule == "sync":
+        why = f"{preset.name} is synchronous, one round at a time"
+    elif job.secure.labels == "blind":
+        why = "with blind labels all parties step in one order; set secure.labels = 'clear'"
+    elif direction_of(job, preset) == "lbfgs" and job.direction.pairs in (None, "joint"):
+        why = "one H over all blocks needs all parties to step in one order; set direction.pairs = 'hvp'"
+    if why is not None:
+        raise JobError(f"network.processors = {job.network.processors}: {why}, or drop it")
 
 
 def check_pull(job: Job, preset: Preset) -> None:
@@ -358,7 +373,14 @@ BACKWARD = Conversation(
     fits=check_rows,
     idle=idle_backward,
     understands=UNDERSTANDS
-    | {"train.stale", "train.evaluate_every", "network.broadcast", "network.join", "network.charge_forward"},
+    | {
+        "train.stale",
+        "train.evaluate_every",
+        "network.broadcast",
+        "network.join",
+        "network.charge_forward",
+        "network.processors",
+    },
     usual_batch=usual_batch,
     ahead=backward_ahead,
     fades=fades,

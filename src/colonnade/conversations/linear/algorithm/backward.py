@@ -40,10 +40,11 @@ class BackwardConversation:
     upcoming: Upcoming = field(init=False)  # rounds of others to give shares to
     thetas: Thetas = field(init=False)  # of others, that nobody has stepped on yet
     # work is chosen when there is time for it: by then more rounds are open and more thetas have come
-    processor: PriorityLock = field(default_factory=PriorityLock)
+    processor: PriorityLock = field(init=False)
 
     def __post_init__(self) -> None:
         party, together = self.party, self.context.plan.network.join
+        self.processor = PriorityLock(self.context.plan.network.processors)
         self.pace, self.schedule = party.pace, party.schedule
         self.upcoming = Upcoming(self.schedule, self.pace, self.context.me, party.beyond, together=together)
         self.thetas = Thetas(self.schedule.dominators, self.pace, party.reply_shape)
