@@ -243,8 +243,8 @@ def test_versions_differ(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
         return [*told, shown["reason"]]
 
     here, there, shown = together(consortium, program, shop="0.9.0", bank="0.1.0")
-    assert here == "shop runs Colonnade 0.9.0, bank runs 0.1.0; install the same minor version at both"
-    assert there == "bank runs Colonnade 0.1.0, shop runs 0.9.0; install the same minor version at both"
+    assert here == "shop runs Colonnade 0.9.0, bank runs 0.1.0; install the same release at both"
+    assert there == "bank runs Colonnade 0.1.0, shop runs 0.9.0; install the same release at both"
     assert shown == there
     assert here in caplog.text  # when they met, before anybody proposed anything
     assert there in caplog.text

@@ -44,8 +44,8 @@ def test_versions_that_differ_in_more_are_refused_with_the_remedy(other: str) ->
     errors = join(("0.1.0", "job"), (other, "job"))
     assert all(isinstance(error, JobError) for error in errors)
     assert [str(error) for error in errors] == [
-        f"shop runs Colonnade {other}, bank runs 0.1.0; install the same minor version at both",
-        f"bank runs Colonnade 0.1.0, shop runs {other}; install the same minor version at both",
+        f"shop runs Colonnade {other}, bank runs 0.1.0; install the same release at both",
+        f"bank runs Colonnade 0.1.0, shop runs {other}; install the same release at both",
     ]
 
 

@@ -38,7 +38,7 @@ from colonnade.records import Records
 from colonnade.result import Moment
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.declared import DeclaredSum
-from colonnade.secure.keys import Identity, agree
+from colonnade.secure.keys import Identity, agree, spoken
 from colonnade.secure.neighbours import draw
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.streams import PairStreams
@@ -63,7 +63,7 @@ class Party:
 
     identity: Identity
     nets: tuple[Endpoint, ...]
-    version: str = __version__
+    version: str = spoken(__version__)  # what peers are told
     for_peers: Callable[[ColonnadeError], ColonnadeError] = lambda error: error
     overhear: Callable[[SecureSum], SecureSum] = lambda secure: secure
     _sums: list[SecureSum] = field(default_factory=list)

@@ -23,6 +23,9 @@ from colonnade.errors import CertificateError, JobError, ProtocolError
 from colonnade.messages import Hello
 from colonnade.net.network import Network
 
+WORDS = "0.2"
+"""The release whose words go over the wire: this one says nothing to a peer that 0.2 cannot read."""
+
 
 class Identity(Protocol):
     """A party's long-term key, and those of its peers as far as this party knows them."""
@@ -92,8 +95,8 @@ async def agree(net: Network, identity: Identity, *, version: str, job: str) -> 
     for peer, hello in (await net.gather(Hello)).items():
         if not compatible(hello.version, version):
             raise JobError(
-                f"{peer} runs Colonnade {hello.version}, {net.me} runs {version}; "
-                "install the same minor version at both"
+                f"{peer} runs Colonnade {release_of(hello.version)}, {net.me} runs {release_of(version)}; "
+                "install the same release at both"
             )
         if hello.job != job:
             raise JobError(f"{peer} was started with another job ({hello.job[:12]} against {job[:12]})")
@@ -111,8 +114,26 @@ async def agree(net: Network, identity: Identity, *, version: str, job: str) -> 
     return secrets
 
 
+def spoken(release: str) -> str:
+    """Return what a release says of itself to peers: whose words it speaks, and which it is.
+
+    >>> spoken("0.3.1")
+    '0.2.0+0.3.1'
+    """
+    return f"{WORDS}.0+{release}"
+
+
+def release_of(said: str) -> str:
+    """Return the release of a peer that has said this; 0.2 and older say no more than the release.
+
+    >>> release_of("0.2.0+0.3.1"), release_of("0.2.0")
+    ('0.3.1', '0.2.0')
+    """
+    return said.partition("+")[2] or said
+
+
 def compatible(one: str, other: str) -> bool:
-    """Return whether two versions of Colonnade may take part in one run: they are equal up to the last
+    """Return whether those who say these may take part in one run: the words are equal up to the last
     number.
 
     >>> compatible("0.1.0", "0.1.7"), compatible("0.1.0", "0.2.0")

@@ -51,6 +51,7 @@ from colonnade.deploy.programs import scoring, training
 from colonnade.deploy.rows.rows import digests
 from colonnade.deploy.session.session import Event, Tell
 from colonnade.errors import Aborted, ColonnadeError, JobError, Refused
+from colonnade.secure.keys import release_of
 
 CHUNK = 2**15  # rows that are asked for at once
 
@@ -264,7 +265,7 @@ def status(daemon: Daemon) -> DaemonStatus:
     """Return which peers are connected, which runs go on, and the latest events."""
     return {
         "party": daemon.me,
-        "version": daemon.version,
+        "version": release_of(daemon.version),
         "peers": {
             peer.name: {"up": peer.up, "since": peer.since, "version": peer.version, "reason": peer.reason}
             for peer in views.peers(daemon)

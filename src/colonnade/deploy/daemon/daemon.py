@@ -55,6 +55,7 @@ from colonnade.messages import (
     Settled,
 )
 from colonnade.net.stream.mux import Mux
+from colonnade.secure.keys import spoken
 
 log = logging.getLogger("colonnade.party")
 
@@ -71,7 +72,7 @@ class Daemon:
     """One party's process between companies: its lines with the peers, and the runs that wait or go on."""
 
     settings: Settings
-    version: str = __version__
+    version: str = spoken(__version__)  # what peers are told
     apart: bool = False  # trainings get processes of their own, so that this one always answers
     reread: Callable[[], Settings] | None = None  # reads the file of the settings again
 

@@ -89,7 +89,7 @@ def peers(daemon: Daemon) -> list[PeerView]:
             peer,
             line.up,
             daemon.peers.since.get(peer),
-            daemon.peers.versions.get(peer),
+            daemon.peers.release(peer),
             line.reason or daemon.peers.skew_with(peer),
         )
         for peer, line in daemon.mux.lines.items()

@@ -20,7 +20,7 @@ from colonnade.messages import Message, Present
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream.mux import Mux
 from colonnade.run.party import first_cause
-from colonnade.secure.keys import compatible
+from colonnade.secure.keys import compatible, release_of
 
 log = logging.getLogger("colonnade.party")
 
@@ -88,9 +88,14 @@ class Peers:
         if theirs is None or compatible(theirs, self.version):
             return ""
         return (
-            f"{peer} runs Colonnade {theirs or 'of unknown version'}, {self.mux.me} runs {self.version}; "
-            "install the same minor version at both"
+            f"{peer} runs Colonnade {release_of(theirs) or 'of unknown version'}, {self.mux.me} runs "
+            f"{release_of(self.version)}; install the same release at both"
         )
+
+    def release(self, peer: str) -> str | None:
+        """Return the release that a peer has, if it has ever said so."""
+        theirs = self.versions.get(peer)
+        return None if theirs is None else release_of(theirs)
 
     async def _talk(self, peer: str, control: Endpoint) -> None:
         """Exchange versions on a new line, then pass every message to its handler until the line ends."""
@@ -102,7 +107,7 @@ class Peers:
         if text := self.skew_with(peer):
             log.warning("%s", text)
         else:
-            log.info("%s is connected (Colonnade %s)", peer, theirs)
+            log.info("%s is connected (Colonnade %s)", peer, release_of(theirs))
 
         async def serve(kind: type[Message], act: Handler) -> None:
             async for waiting in control.stream(kind, patient=True):

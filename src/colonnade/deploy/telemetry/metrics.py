@@ -13,6 +13,7 @@ from cryptography import x509
 
 from colonnade.deploy.books.ledger import Ledger
 from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.secure.keys import release_of
 from colonnade.shares import now
 
 DAY_S = 86_400.0
@@ -49,7 +50,9 @@ def _metrics(daemon: Daemon) -> Iterator[tuple[str, str, str, Iterable[Sample]]]
     def counter(name: str, text: str, samples: Iterable[Sample]) -> tuple[str, str, str, Iterable[Sample]]:
         return f"colonnade_{name}_total", "counter", text, samples
 
-    yield gauge("info", "The version that runs.", [({"party": daemon.me, "version": daemon.version}, 1)])
+    yield gauge(
+        "info", "The version that runs.", [({"party": daemon.me, "version": release_of(daemon.version)}, 1)]
+    )
     up = [({"peer": peer}, float(line.up)) for peer, line in mux.lines.items()]
     yield gauge("peer_up", "Whether the line to a peer stands.", up)
     yield counter("peer_sent_bytes", "Bytes sent to a peer, framing included.", _each("peer", mux.sent))

@@ -10,6 +10,7 @@ from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http.pages.access import SignedIn
 from colonnade.report.html import Html, joined, tag
 from colonnade.report.summary import NAMES
+from colonnade.secure.keys import release_of
 
 SHOWN = 30  # decisions
 
@@ -72,7 +73,7 @@ def overview(daemon: Daemon, session: SignedIn) -> str:
     header = tag(
         "header",
         tag("strong", daemon.me),
-        tag("span", f"Colonnade {daemon.version} · {session.who}", class_="soft"),
+        tag("span", f"Colonnade {release_of(daemon.version)} · {session.who}", class_="soft"),
         out,
     )
     gone = tag("div", "The daemon does not answer; what is shown is old.", class_="gone", role="alert")
