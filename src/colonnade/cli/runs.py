@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ def runs() -> None:
 @CONFIG
 @JSON
 def list_(config: Path, as_json: bool) -> None:
-    """List the runs that go on, then those that ended since the daemon was started.
+    """List the runs that go on, then the latest that ended.
 
     \b
     Example:
@@ -35,7 +36,7 @@ def list_(config: Path, as_json: bool) -> None:
         print_json(found)
         return
     if not found:
-        click.echo("no run goes on, and none has ended since the daemon was started")
+        click.echo("no run goes on, and none has ended")
     for each in found:
         click.echo(_line(each))
 
@@ -60,6 +61,8 @@ def show(run: str, config: Path, as_json: bool) -> None:
         print_json(found)
         return
     click.echo(_line(found))
+    for line in _cost(found):
+        click.echo(f"  {line}")
     for step, loss in found["losses"]:
         click.echo(f"  after {step}: loss {loss:.6f}")
 
@@ -86,6 +89,19 @@ def wait(run: str, timeout: float | None, config: Path, as_json: bool) -> None:
         print_json(found)
     else:
         show_trained(found)
+
+
+def _cost(found: dict[str, Any]) -> Iterator[str]:
+    """Yield what a run that is over has cost this party, with bytes by peer and by what they were for."""
+    if not found["when"] or not found["sessions"]:
+        return
+    many = f" in {found['sessions']} sessions" if found["sessions"] > 1 else ""
+    epochs = f", {found['epochs']} epochs" if found["epochs"] else ""
+    yield f"{found['seconds']:.1f} s{many}{epochs}"
+    for way, by_peer in (("sent to", found["sent"]), ("received from", found["received"])):
+        for peer, about in sorted(by_peer.items()):
+            parts = ", ".join(f"{what} {count:,}" for what, count in about.items())
+            yield f"{way} {peer}: {sum(about.values()):,} bytes ({parts})"
 
 
 def begin(settings: Settings, terms: Terms, *, timeline: bool, as_json: bool) -> None:

@@ -103,10 +103,10 @@ class Routes:
         own = numbers[me]
         self.to = {peer: route_of(run, own, number) for peer, number in numbers.items() if peer != me}
         self.of = {peer: route_of(run, number, own) for peer, number in numbers.items() if peer != me}
-        self._run, self._parties = run, range(len(numbers))
+        self.run, self._parties = run, range(len(numbers))
 
     def refusal(self, sender: str, route: int) -> RefusedMessage:
         """Return the error that says why a frame with this route is not taken from this sender."""
-        if any(route == route_of(self._run, *pair) for pair in product(self._parties, repeat=2)):
+        if any(route == route_of(self.run, *pair) for pair in product(self._parties, repeat=2)):
             return UnknownParty(f"a frame from {sender} names another sender or receiver")
-        return WrongRun(f"{sender} sent a frame of another run than {self._run:08x}")
+        return WrongRun(f"{sender} sent a frame of another run than {self.run:08x}")

@@ -5,13 +5,17 @@ from __future__ import annotations
 import logging
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.deploy.companies import job, lay_out, settled, together
 
+from colonnade.deploy.books.journal import Journal
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.daemon.report_facts import party_facts
+from colonnade.deploy.models import stored_shares
+from colonnade.deploy.programs.training import describe
 from colonnade.deploy.settings import read_settings
 from colonnade.errors import ShareError
 from colonnade.metrics import auc
@@ -103,3 +107,50 @@ def test_every_party_has_a_report_of_its_own(tmp_path: Path, caplog: pytest.LogC
     (tmp_path / "shop" / "runs" / "books" / f"{dict(shop.further)['model']}.json").unlink()
     with pytest.raises(ShareError, match="books"):
         party_facts(read_settings(tmp_path / "shop" / "party.toml"), "repaid")
+
+
+def test_a_party_without_the_label_reports_the_epochs_that_there_were(tmp_path: Path) -> None:
+    """A run that ends early ends early at everybody, and what it cost is that of the whole run."""
+    consortium = lay_out(tmp_path)
+    terms = job(train={"epochs": 400, "batch": 32, "l2": 1e-1, "tolerance": 1e-2})
+
+    async def program(daemons: dict[str, Daemon]) -> Any:
+        done = await daemons["bank"].train(terms)
+        for daemon in daemons.values():
+            await settled(daemon)
+        return done
+
+    done = together(consortium, program)
+    found = {
+        name: party_facts(read_settings(consortium.config(name)), done.model).result.cost
+        for name in consortium.names
+    }
+    assert found["bank"].epochs < 400
+    assert {each.epochs for each in found.values()} == {found["bank"].epochs}
+    for name in consortium.names:
+        settings = read_settings(consortium.config(name))
+        (ended,) = Journal(settings.state / "journal.jsonl").runs
+        assert (ended.state, ended.model, ended.sessions) == ("done", done.model, 1)
+        assert ended.epochs == found["bank"].epochs
+        assert set(ended.sent) == set(ended.received) == set(consortium.names) - {name}
+        shown = describe(settings.state, stored_shares.find(settings.state / "models", done.model))
+        assert shown["bytes_sent"] == sum(sum(about.values()) for about in ended.sent.values())
+        assert shown["run"] == done.run
+        assert (shown["rounds"] or 0) > 0
+
+
+def test_what_one_party_sent_is_what_the_other_received(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+
+    async def program(daemons: dict[str, Daemon]) -> None:
+        await daemons["bank"].train(job())
+        for daemon in daemons.values():
+            await settled(daemon)
+
+    together(consortium, program)
+    ended = {name: Journal(tmp_path / name / "runs" / "journal.jsonl").runs[-1] for name in consortium.names}
+    for me, mine in ended.items():
+        for peer, about in mine.sent.items():
+            theirs = ended[peer].received[me]
+            assert about["training"] == pytest.approx(theirs["training"], rel=0.01)  # last words may be lost
+            assert about["common rows"] == pytest.approx(theirs["common rows"], rel=0.01)

@@ -123,6 +123,13 @@ def test_a_daemon_that_comes_back_goes_on_to_the_same_weights(
             # the common rows were found once in each run
             assert all(comparisons(daemon) == 4 for daemon in daemons.values())
             assert not list((daemons["shop"].settings.state / "unfinished").iterdir())
+            # the books have both sessions: all that this daemon ever sent is in one run or the other
+            both = daemons["telecom"].journal.runs
+            assert [each.sessions for each in both] == [1, 2]
+            assert [each.sessions for each in daemons[away].journal.runs] == [1, 2]
+            for peer, sent in daemons["telecom"].mux.sent.items():
+                booked = sum(sum(each.sent[peer].values()) for each in both)
+                assert 0.97 * sent < booked < sent
 
     asyncio.run(main())
 

@@ -4,11 +4,12 @@ A decision is something that this party or one of its operators said yes or no t
 or model, with its digest. A comparison is that of this party's ids with those of its peers: for what, with
 whom, and how many ids each brought; it is written down before the first id is compared. So is what cut a
 training off, and when it went on. All are lines of a file that only grows and in which every line vouches for
-those before it (`hash_chain.py`).
+those before it (`hash_chain.py`). How every run ended, and what it cost, is one, too.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +20,11 @@ import msgspec
 from colonnade.deploy.books.daily_comparisons import DailyComparisons, Kind, Purpose
 from colonnade.deploy.books.hash_chain import ChainEnd, append, read_chain
 from colonnade.deploy.books.score_drift import ScoreMonitor
-from colonnade.errors import ChangedIds
+from colonnade.deploy.books.spent import ByPeer
+from colonnade.errors import ChangedIds, ShareError
 from colonnade.shares import now
+
+log = logging.getLogger("colonnade.party")
 
 DAY_S = 86_400.0
 SETS = 1000  # of ids of one peer that are known again
@@ -100,12 +104,12 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True, tag="interruption"
     reason: str
 
 
-Written = Decision | Comparison | Outcome | Interruption
-"""What a journal keeps for good."""
+class Ended(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="ended"):
+    """A run that is over: what it was, how it ended, what it cost here, and the losses that this party saw.
 
-
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that is over: what it was, how it ended, and the losses that this party saw."""
+    `seconds`, `sessions` and bytes are of all its sessions together, from the first word to the end; bytes
+    are by peer and by what they were for. Losses are not on disk.
+    """
 
     run: str
     about: str
@@ -113,7 +117,19 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     reason: str
     when: str
-    losses: list[tuple[int, float]]
+    kind: Literal["train", "score"] = "train"
+    digest: str = ""
+    model: str = ""
+    seconds: float = 0.0
+    sessions: int = 0
+    epochs: int = 0
+    sent: ByPeer = {}
+    received: ByPeer = {}
+    losses: list[tuple[int, float]] = []
+
+
+Written = Decision | Comparison | Outcome | Interruption | Ended
+"""What a journal keeps for good."""
 
 
 @dataclass
@@ -139,6 +155,7 @@ class Journal:
     def __post_init__(self) -> None:
         written, self.on_disk = read_journal(self.path)
         self.decisions = [each for each in written if isinstance(each, Decision)][-SHOWN:]
+        self.runs = [each for each in written if isinstance(each, Ended)][-KEPT:]
         for each in written:
             if isinstance(each, Comparison):
                 self._remember(each)
@@ -155,9 +172,13 @@ class Journal:
         self.latest = [*self.latest[1 - KEPT :], text]
 
     def end(self, run: Ended) -> None:
-        """Count a run that is over, and keep it among the last few."""
+        """Count a run that is over, keep it among the last few, and write it down."""
         self.ended[run.state] += 1
         self.runs = [*self.runs[1 - KEPT :], run]
+        try:
+            self._write(msgspec.structs.replace(run, losses=[]))
+        except ShareError:  # it is over all the same
+            log.exception("the end of run %s is not in the journal", run.run)
 
     def decide(self, decision: Decision) -> None:
         """Write a decision down; when this returns it is on disk."""

@@ -152,13 +152,13 @@ async def _act(daemon: Daemon, request: Request, tell: Tell, who: str) -> Answer
         case TrainRequest(detach=True):
             return await _begin(daemon, request)
         case TrainRequest(terms=terms, timeline=timeline):
-            return training.describe(await daemon.train(terms, tell, timeline=timeline))
+            return _trained(daemon, await daemon.train(terms, tell, timeline=timeline))
         case FollowRequest(run=run):
-            return training.describe(await _follow(daemon, run, tell))
+            return _trained(daemon, await _follow(daemon, run, tell))
         case RunsRequest():
             return views.runs(daemon)
         case WaitRequest(run=run):
-            return training.describe(await _wait(daemon, run))
+            return _trained(daemon, await _wait(daemon, run))
         case PredictRequest():
             return await _predict(daemon, request, tell)
         case StatusRequest():
@@ -179,6 +179,11 @@ async def _act(daemon: Daemon, request: Request, tell: Tell, who: str) -> Answer
             return daemon.invite(who)
         case ReloadRequest():
             return await daemon.reload()
+
+
+def _trained(daemon: Daemon, manifest: Manifest) -> training.Trained:
+    """Return what a command is shown of a training that is over."""
+    return training.describe(daemon.settings.state, manifest)
 
 
 async def _begin(daemon: Daemon, request: TrainRequest) -> RunView:

@@ -9,16 +9,17 @@ Nothing is asked of anybody: a party's report is made from its own disk.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import msgspec
 
+from colonnade.deploy.books.spent import total
 from colonnade.deploy.models import stored_shares
 from colonnade.deploy.models.stored_shares import Manifest, StoredShare
 from colonnade.deploy.policy import policy
-from colonnade.deploy.programs.training import RunCost
+from colonnade.deploy.programs.training import RunCost, read_cost
 from colonnade.deploy.settings import Settings
-from colonnade.errors import ShareError
 from colonnade.job.writing import as_toml
 from colonnade.privacy.label_noise import delta_of
 from colonnade.report.facts import ReportFacts, read_part
@@ -34,15 +35,11 @@ def party_facts(settings: Settings, model: str) -> ReportFacts:
     """Return all that this party may report of a model; ShareError if its share or its books are missing."""
     share = stored_shares.load(settings.state / "models", model)
     manifest = share.manifest
-    path = settings.state / "books" / f"{manifest.model}.json"
-    try:
-        cost = msgspec.json.decode(path.read_bytes(), type=RunCost)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise ShareError(f"{path}: the books of {manifest.model} cannot be read: {error}") from error
+    cost = read_cost(settings.state, manifest.model)
     scores = stored_shares.scores_file(settings.state, manifest.model)
     log_odds = share.contract.loss.link == "logit"
     return ReportFacts(
-        msgspec.structs.replace(_result(share, cost.train), compared=cost.compared),
+        msgspec.structs.replace(_result(share, cost), compared=cost.compared),
         scores=TestScores.read(scores) if scores.is_file() else None,
         timeline=_timeline(manifest.party, cost.train),
         parts=(read_part(settings.state / "models" / manifest.model, log_odds=log_odds),),
@@ -55,6 +52,7 @@ def party_facts(settings: Settings, model: str) -> ReportFacts:
             ("digest of the job", manifest.digest),
             ("common rows (digest)", manifest.alignment),
             ("bytes to find common rows", f"{cost.align_bytes:,} in {cost.align_seconds:.1f} s"),
+            *_whole(cost),
         ),
         versions=", ".join(f"{name} {version}" for name, version in manifest.versions.items()),
     )
@@ -66,12 +64,25 @@ def _timeline(party: str, own: Share) -> Timeline | None:
     return None if own.timeline is None else Timeline(virtual=False, parties={party: own.timeline})
 
 
-def _result(share: StoredShare, own: Share) -> Result:
+def _whole(cost: RunCost) -> Iterator[tuple[str, str]]:
+    """Yield what the run cost from its first word to its last, where that is known."""
+    if (whole := cost.total) is not None:
+        cut = f", in {whole.sessions} sessions" if whole.sessions > 1 else ""
+        yield "the whole run", f"{whole.seconds:.1f} s{cut}"
+        yield "bytes of the whole run", f"{total(whole.sent):,} sent, {total(whole.received):,} received"
+
+
+def _result(share: StoredShare, cost: RunCost) -> Result:
     """Return the run as this party knows it, in the shape that every report reads."""
+    own = cost.train
     manifest, contract = share.manifest, share.contract
     terms = manifest.terms
     plan = contract.plan(manifest.party, len(share.preparation.outputs), manifest.rows["train"])
-    last = own.history[-1] if own.history else _last(own, terms.train.epochs)
+    last = (
+        own.history[-1]
+        if own.history
+        else _last(own, terms.train.epochs if cost.total is None else cost.total.epochs)
+    )
     return Result(
         algorithm=terms.algorithm,
         dataset=terms.name,

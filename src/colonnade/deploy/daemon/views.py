@@ -11,6 +11,7 @@ import msgspec
 
 from colonnade.deploy.books.ledger import Balance, Ledger, Spendable
 from colonnade.deploy.books.opened import Account
+from colonnade.deploy.books.spent import ByPeer
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.models import party_models
 from colonnade.deploy.models.serving import Promotion, Serving
@@ -43,6 +44,12 @@ class RunView(msgspec.Struct, frozen=True):
     progress: str
     losses: list[tuple[int, float]]
     when: str = ""
+    model: str = ""
+    seconds: float = 0.0
+    sessions: int = 0
+    epochs: int = 0
+    sent: ByPeer = {}
+    received: ByPeer = {}
 
 
 class ProposalView(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +108,21 @@ def runs(daemon: Daemon) -> list[RunView]:
     return [
         *(_live(run) for run in daemon.runs.values()),
         *(
-            RunView(each.run, each.about, each.proposer, each.state, each.reason, each.losses, each.when)
+            RunView(
+                run=each.run,
+                about=each.about,
+                proposer=each.proposer,
+                state=each.state,
+                progress=each.reason,
+                losses=each.losses,
+                when=each.when,
+                model=each.model,
+                seconds=each.seconds,
+                sessions=each.sessions,
+                epochs=each.epochs,
+                sent=each.sent,
+                received=each.received,
+            )
             for each in reversed(daemon.journal.runs)
         ),
     ]

@@ -21,6 +21,7 @@ from colonnade.data.prepare.labels import Labels
 from colonnade.data.prepare.prepare import Preparation
 from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Terms
+from colonnade.disk import replace_file
 from colonnade.errors import ShareError
 from colonnade.shares import ShareManifest, now, versions
 from colonnade.test_scores import TestScores
@@ -30,6 +31,7 @@ log = logging.getLogger("colonnade.party")
 __all__ = [
     "Manifest",
     "StoredShare",
+    "cost_file",
     "draft",
     "find",
     "listing",
@@ -88,11 +90,14 @@ def draft(models: Path, manifest: Manifest, arrays: Arrays) -> shares.Draft:
     return shares.Draft.write(models / manifest.model, manifest, arrays)
 
 
+def cost_file(state: Path, model: str) -> Path:
+    """Return where it is written what the run of a model cost this party."""
+    return state / "books" / f"{model}.json"
+
+
 def save_cost(state: Path, model: str, content: bytes) -> None:
     """Write what the run of a model cost this party, beside its models."""
-    folder = state / "books"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{model}.json").write_bytes(content)
+    replace_file(cost_file(state, model), content)
 
 
 def scores_file(state: Path, model: str) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, TypedDict
 
 import msgspec
@@ -18,6 +19,9 @@ from colonnade.conversations.align import Alignment
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Session, SummedPart
 from colonnade.deploy.books import unfinished
+from colonnade.deploy.books.journal import Ended
+from colonnade.deploy.books.spent import ByPeer, total
+from colonnade.deploy.books.unfinished import AlignCost, cost_of_alignment
 from colonnade.deploy.models import party_models, stored_shares
 from colonnade.deploy.policy.cost_limits import check_limits
 from colonnade.deploy.policy.membership import ComparisonRequest
@@ -28,7 +32,7 @@ from colonnade.deploy.session.prepared import Aligned, prepared
 from colonnade.deploy.session.session import Event, RunSession
 from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Terms
-from colonnade.errors import JobError, ProtocolError
+from colonnade.errors import JobError, ProtocolError, ShareError
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES
 from colonnade.messages import Announce, Seal, Topic, tag_of
@@ -44,12 +48,26 @@ from colonnade.secure.streams import PairStreams
 from colonnade.test_scores import TestScores
 
 
+class RunTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run cost this party over all its sessions: a run that was cut off goes on in another one."""
+
+    seconds: float
+    sessions: int
+    epochs: int
+    sent: ByPeer
+    received: ByPeer
+
+
 class RunCost(msgspec.Struct, kw_only=True):
-    """What a run cost this party: for finding common rows, and for training."""
+    """What a run cost this party: for finding common rows, and for training.
+
+    `total` is of all sessions, also of what was done again; version 0.2 did not write it.
+    """
 
     align_bytes: int
     align_seconds: float
     train: Share
+    total: RunTotal | None = None
     compared: list[Compared] = []  # at the label holder that measures the model: what it reaches alone
 
 
@@ -65,7 +83,7 @@ def training(
         terms, settings = contract.terms, session.settings
         async with session.train.computing():  # others may have less to prepare, and wait there
             found = await _common(session, contract)
-            aligned_after = session.align.clock.now()
+            align_cost = _align_cost(session)
             rows = await prepared(session, contract, found.rows)
         session.tell(Event("training", 0, terms.train.epochs))
         train_table, test_table = rows.table("train"), rows.table("test")
@@ -102,7 +120,7 @@ def training(
         )
         await _store(session, manifest, share.weights)
         beside = await asyncio.to_thread(_compared, work, share)  # the others are not kept waiting
-        _save_cost(session, manifest, share, aligned_after, beside)
+        _save_cost(session, manifest, share, align_cost, beside)
         _save_test_scores(session, manifest, share, work)
         return manifest
 
@@ -154,17 +172,39 @@ def _save_cost(
     session: RunSession,
     manifest: stored_shares.Manifest,
     share: Share,
-    align_seconds: float,
+    align: AlignCost,
     beside: list[Compared],
 ) -> None:
     """Write what the run cost this party; the weights are stored already, and no part of the cost."""
     cost = RunCost(
-        align_bytes=session.align.meter.bytes(),
-        align_seconds=align_seconds,
+        align_bytes=align.bytes,
+        align_seconds=align.seconds,
         train=share.counts(),
         compared=beside,
     )
     stored_shares.save_cost(session.settings.state, manifest.model, msgspec.json.encode(cost))
+
+
+def read_cost(state: Path, model: str) -> RunCost:
+    """Return what the run of a model cost this party; ShareError if that is not known."""
+    path = stored_shares.cost_file(state, model)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RunCost)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ShareError(f"{path}: the books of {model} cannot be read: {error}") from error
+
+
+def note_total(state: Path, ended: Ended) -> None:
+    """Add to the books of a model what all sessions of its run cost, as its daemon has counted."""
+    cost = read_cost(state, ended.model)
+    cost.total = RunTotal(
+        seconds=ended.seconds,
+        sessions=ended.sessions,
+        epochs=ended.epochs,
+        sent=ended.sent,
+        received=ended.received,
+    )
+    stored_shares.save_cost(state, ended.model, msgspec.json.encode(cost))
 
 
 def _save_test_scores(
@@ -186,6 +226,13 @@ def _kept(session: RunSession, contract: Contract) -> Kept | None:
     return Kept(folder, resume=True, run=f"{session.run:08x}")
 
 
+def _align_cost(session: RunSession) -> AlignCost:
+    """Return what it cost to find the common rows, in whichever session of the run that was."""
+    if session.aligned:
+        return cost_of_alignment(unfinished.folder_of(session.settings, session.run))
+    return AlignCost(session.align.meter.bytes(), session.align.clock.now())
+
+
 async def _common(session: RunSession, contract: Contract) -> Alignment:
     """Return the common rows: those that all parties stored in another session of the run, or as they are
     found."""
@@ -195,7 +242,7 @@ async def _common(session: RunSession, contract: Contract) -> Alignment:
     else:
         found = await _align(session, contract.terms)
         if contract.goes_on:
-            await asyncio.to_thread(unfinished.keep_alignment, folder, found, ids)
+            await asyncio.to_thread(unfinished.keep_alignment, folder, found, ids, _align_cost(session))
     session.tell(Event("aligned", len(found.rows), len(ids)))
     return found
 
@@ -285,8 +332,12 @@ def as_event(moment: Moment, epochs: int) -> Event:
 
 
 class Trained(TypedDict):
-    """What an operator is shown of a finished training run: some fields of its manifest."""
+    """What an operator is shown of a finished training run: some fields of its manifest and its books.
 
+    Seconds, bytes and sessions are of the whole run, as this party has seen it.
+    """
+
+    run: str
     model: str
     party: str
     digest: str
@@ -295,11 +346,29 @@ class Trained(TypedDict):
     alignment: str
     created: str
     converged: bool | None
+    seconds: float | None
+    rounds: int | None
+    epochs: int | None
+    sessions: int | None
+    bytes_sent: int | None
+    bytes_received: int | None
 
 
-def describe(manifest: stored_shares.Manifest) -> Trained:
+def describe(state: Path, manifest: stored_shares.Manifest) -> Trained:
     """Return what an operator is shown of the training run that this manifest is from."""
+    try:
+        cost = read_cost(state, manifest.model)
+    except ShareError:  # its books are lost; the model is not
+        cost = None
+    whole = None if cost is None else cost.total
     return {
+        "run": manifest.run,
+        "seconds": None if whole is None else whole.seconds,
+        "rounds": None if cost is None else cost.train.rounds,
+        "epochs": None if whole is None else whole.epochs,
+        "sessions": None if whole is None else whole.sessions,
+        "bytes_sent": None if whole is None else total(whole.sent),
+        "bytes_received": None if whole is None else total(whole.received),
         "model": manifest.model,
         "party": manifest.party,
         "digest": manifest.digest,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from dataclasses import dataclass, field
 
 from colonnade.deploy.books.journal import Ended
+from colonnade.deploy.books.spent import Spent
 from colonnade.deploy.books.unfinished import Unfinished
 from colonnade.deploy.models.stored_shares import now
 from colonnade.deploy.negotiate.agreement import Agreement
@@ -17,6 +19,9 @@ from colonnade.deploy.terms.terms import Scoring, Terms
 
 log = logging.getLogger("colonnade.party")
 
+TRAINING = "training"
+"""What an event is about that says how far a training is, in epochs."""
+
 
 @dataclass
 class Followed:
@@ -25,6 +30,7 @@ class Followed:
     listeners: list[Tell] = field(default_factory=list)
     latest: Event | None = None
     losses: list[tuple[int, float]] = field(default_factory=list)
+    epochs: int = 0  # the latest that was measured, at label holders
 
     def is_news(self, event: Event) -> bool:
         """Return whether an event of training is within the run and later than all before it, or adds its
@@ -38,6 +44,8 @@ class Followed:
     def tell(self, event: Event) -> None:
         """Keep an event, and show it to everybody who follows the run here."""
         self.latest = event
+        if event.what == TRAINING:
+            self.epochs = max(self.epochs, event.done)
         if event.loss is not None:
             self.losses.append((event.done, event.loss))
         for listener in self.listeners:
@@ -65,6 +73,9 @@ class Run:
     logged: tuple[str, int] = ("", 0)  # the latest line of the log: what, and how many tenths of it
     told: bool = False  # whether an earlier session may have told about labels
     record: Unfinished | None = None  # what is on disk of it, where it goes on after it was cut off
+    spent: Spent = field(default_factory=Spent)  # in the sessions that are over
+    began: float | None = None  # time of the clock on the wall at which its first session began
+    model: str = ""  # what it has stored, once it has
 
     @property
     def id(self) -> int:
@@ -126,6 +137,14 @@ class Run:
             state=state,
             reason=reason,
             when=now(),
+            kind="score" if self.trains is None else "train",
+            digest=self.terms.digest(),
+            model=self.model,
+            seconds=0.0 if self.began is None else round(time.time() - self.began, 3),
+            sessions=self.spent.sessions,
+            epochs=self.followed.epochs,
+            sent=self.spent.sent,
+            received=self.spent.received,
             losses=self.followed.losses,
         )
 

@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 
+import msgspec
+
 from colonnade.deploy.books import unfinished
-from colonnade.deploy.books.journal import Journal
+from colonnade.deploy.books.journal import Ended, Journal
 from colonnade.deploy.books.ledger import Ledger, Spendable, Spending
+from colonnade.deploy.books.spent import STRETCHES, Spent
 from colonnade.deploy.books.unfinished import Unfinished
 from colonnade.deploy.models import stored_shares
 from colonnade.deploy.negotiate.peers import Peers
@@ -45,6 +48,7 @@ from colonnade.shares import Draft
 log = logging.getLogger("colonnade.party")
 
 T = TypeVar("T")
+BOOKS_S = 5.0  # between two times that the cost of a run is written to disk
 SCORING_S = 60.0  # how long a silent peer is waited for in a scoring session
 
 
@@ -139,7 +143,7 @@ class Runs:
         """
         if run.record is None or not isinstance(run.work, Contract):
             raise JobError(f"run {run.number} does not go on")
-        sent, seat = run.session.sent_bytes(), Seat(run.id, number, run.record.minimum, run.record.timeline)
+        sent, seat = self._settle_session(run), Seat(run.id, number, run.record.minimum, run.record.timeline)
         if self.apart:
             run.session = self._apart(seat, run.work)
         else:
@@ -148,9 +152,33 @@ class Runs:
         self.journal.sent_bytes += sent
         self._show(run)
 
+    def _settle_session(self, run: Run) -> int:
+        """Add what a session has cost to what those before it did; returns the bytes that it sent."""
+        sent, run.spent = run.session.sent_bytes(), run.spent.plus(self._spent(run, over=True))
+        return sent
+
+    def _spent(self, run: Run, *, over: bool = False) -> Spent:
+        """Return what the present session of a run has cost so far."""
+        spent = Spent()
+        if run.session.number == 0:  # it was cut off by the end of the daemon, and has none
+            return spent
+        for stretch, what in enumerate(STRETCHES):
+            carried = self.peers.mux.carried(run.session.number + stretch, forget=over)
+            spent.add(what, carried.sent, carried.received)
+        spent.sessions = 1 if spent.sent else 0
+        return spent
+
+    async def _keep_books(self, run: Run) -> None:
+        """Have on disk what a run costs, every few seconds, so that the end of this daemon loses little."""
+        while True:
+            await asyncio.sleep(BOOKS_S)
+            unfinished.keep_spent(self.settings, run.id, run.spent.plus(self._spent(run)))
+
     async def remember(self, run: Run) -> None:
         """Have a run that is about to begin on disk, if it is to go on after it was cut off."""
         if run.record is not None:
+            # the time for approvals is not part of it
+            run.record = msgspec.structs.replace(run.record, began=time.time())
             await asyncio.to_thread(run.record.write, self.settings)
 
     def free_number(self) -> int:
@@ -192,7 +220,9 @@ class Runs:
         for watch in self.watchers:
             watch(run, run.state)
         longest = self.settings.limits.run_s
-        spent = time.time() - run.record.began if run.record is not None else 0.0
+        run.began = run.record.began if run.record is not None else time.time()
+        spent = time.time() - run.began
+        books = asyncio.ensure_future(self._keep_books(run)) if run.lasts else None
         run.overtime = asyncio.get_running_loop().call_later(
             max(0.0, longest - spent),
             self.end,
@@ -205,6 +235,7 @@ class Runs:
             state = "done"
             if isinstance(result, stored_shares.Manifest):
                 self.ledger.settle(result.run, result.epsilon)
+                run.model = result.model
         except ColonnadeError as error:
             reason = str(error)
             # a process that was lost could not tell them itself, and those who wait hear nothing else
@@ -221,6 +252,8 @@ class Runs:
         else:
             return result
         finally:
+            if books is not None:
+                books.cancel()
             await self.forget(run, state, reason)
 
     async def _play_on(self, run: Run, program: Callable[[RunSession], Awaitable[T]]) -> T:
@@ -241,6 +274,7 @@ class Runs:
         policy.check_training(self.settings, record.proposer, contract)
         session = Pausing(record.run, self.settings.name, tuple(sorted(record.terms.parties)))
         run = Run(record.proposer, contract, session, told=True, record=record)
+        run.spent = unfinished.kept_spent(self.settings, record.run)
         self.live[record.run] = run
         return run
 
@@ -295,13 +329,14 @@ class Runs:
         """Drop a run that is over and write down how it ended; one that told nothing costs no budget."""
         if self.live.pop(run.id, None) is None:
             return
-        self.journal.sent_bytes += run.session.sent_bytes()
+        self.journal.sent_bytes += self._settle_session(run)
         if run.expires is not None:
             run.expires.cancel()
         if run.overtime is not None:
             run.overtime.cancel()
         self.resuming.forget(run.id)
         if self.resuming.closing and run.lasts and run.state in ("running", "waiting") and state != "done":
+            unfinished.keep_spent(self.settings, run.id, run.spent)
             log.info("run %s goes on when this daemon is started again", run.number)
             return
         if not (run.told or run.session.told) and state != "done":
@@ -312,12 +347,21 @@ class Runs:
                 Draft(self.settings.state / "models" / f"{run.about}-{run.number}").drop()
         if run.state == "proposed":
             await run.session.shut()
-        self.journal.end(run.over(state, reason))
+        self._write_end(run.over(state, reason))
         for watch in self.watchers:
             watch(run, state)
         text = f"run {run.number} of {run.proposer}: {state}{f': {reason}' if reason else ''}"
         (log.info if state == "done" else log.warning)("%s", text)
         self.journal.note(text)
+
+    def _write_end(self, ended: Ended) -> None:
+        """Write down how a run ended and what it cost, in the journal and in the books of its model."""
+        self.journal.end(ended)
+        if ended.model:
+            try:
+                training.note_total(self.settings.state, ended)
+            except ShareError:
+                log.exception("the books of %s lack what the whole run cost", ended.model)
 
     def _release(self, run: Run) -> None:
         """Give back what was reserved for a run that told nothing; where the disk fails it stays reserved."""

@@ -25,7 +25,7 @@ from colonnade.net.recorder import Recorder
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import Address
 from colonnade.net.stream.port import Port
-from colonnade.net.stream.run_wires import DaemonLine, RunWire, RunWires
+from colonnade.net.stream.run_wires import Carried, DaemonLine, RunWire, RunWires
 from colonnade.net.stream.tls import TlsEngine
 from colonnade.net.stream.wire import NetworkWire
 
@@ -133,6 +133,13 @@ class Mux:
     def received(self) -> Counter[str]:
         """How many bytes came from each peer, framing included."""
         return self._runs.received
+
+    def carried(self, run: int, *, forget: bool = False) -> Carried:
+        """Return the bytes of a run so far; nothing of it is kept any more where it is to be forgotten."""
+        found = self._runs.carried.get(run, Carried())
+        if forget:
+            self._runs.carried.pop(run, None)
+        return found
 
     def strangers(self) -> Counter[str]:
         """Return how many connections were turned away at the port, by reason."""

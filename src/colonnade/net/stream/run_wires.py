@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 from colonnade.errors import ColonnadeError, MalformedMessage, OversizedMessage
@@ -32,6 +32,14 @@ class DaemonLine:
     reason: str = "not yet connected"
 
 
+@dataclass
+class Carried:
+    """Bytes of the frames of one run by peer, both ways, framing included."""
+
+    sent: Counter[str] = field(default_factory=Counter)
+    received: Counter[str] = field(default_factory=Counter)
+
+
 class RunWires:
     """The runs on the standing lines of one daemon: a frame goes to the wire of the run its route names."""
 
@@ -39,6 +47,7 @@ class RunWires:
         self.refused: Counter[str] = Counter()
         self.sent: Counter[str] = Counter()  # bytes by peer
         self.received: Counter[str] = Counter()
+        self.carried: dict[int, Carried] = {}  # by the number of a run, until somebody takes it
         self._limit = limit
         self._wires: dict[tuple[int, str], RunWire] = {}  # by route and sender
         self._heard: Counter[str] = Counter()  # bytes of a peer since its runs were weighed
@@ -62,6 +71,7 @@ class RunWires:
         if wire is None or wire.ended:
             self.refused["WrongRun"] += 1
             return
+        wire.carried.received[sender] += len(frame) + sum(stream_framing(len(frame)))
         self._heard[sender] += len(frame) + OVERHEAD
         if self._heard[sender] > min(WEIGHED_EVERY, self._limit // 8):
             self._weigh(sender, len(frame))
@@ -115,6 +125,7 @@ class RunWire:
         self._lines = lines
         self._gone: set[str] = set()
         self.ended = False
+        self.carried = runs.carried.setdefault(routes.run, Carried())
         self.weigh(lambda: 0, lambda error: None)
         runs.add(self)
 
@@ -142,7 +153,9 @@ class RunWire:
         wire = self._lines[to].wire
         if wire is None or to in self._gone:
             return None
-        self._runs.sent[to] += len(frame) + sum(stream_framing(len(frame)))
+        size = len(frame) + sum(stream_framing(len(frame)))
+        self._runs.sent[to] += size
+        self.carried.sent[to] += size
         return wire.send(to, frame)
 
     def catch_up(self) -> int:
