@@ -145,6 +145,7 @@ class Limits(Section, frozen=True):
     woe_least: int = 50  # rows of a bin whose count is shown, at least; a job may ask for more
     woe_cases: int = 10  # goods and bads, each, of a bin whose WOE is told, at least
     woe_noise: float = 2.0  # of counts that a peer is told, for the square root of its columns, at least
+    gradients_noise: float = 0.4  # rows of noise in the mean of all gradients that a peer is told, at least
     trees_bin_rows: int = 10  # of a bin whose sums trees are told, at least; a job may ask for more
     trees_node_rows: int = 40  # and of a node
     trees_noise: float = 0.5  # of these sums, at least

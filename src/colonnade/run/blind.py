@@ -8,6 +8,7 @@ every owner of columns, which deals random words and sees no data: `secure.helpe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import sqrt
 from typing import Any
 
 from msgspec import structs
@@ -172,15 +173,34 @@ def encrypted_of(job: Job, facts: Facts) -> Encrypted:
 
 def noisy_of(job: Job, facts: Facts) -> Noisy:
     """Return the terms of a run in which owners are told gradients with noise."""
-    secure, train = job.secure, job.train
-    usual = train.tolerance is None or train.tolerance > 0
+    secure = job.secure
     return Noisy(
-        passes=min(train.epochs, PASSES) if usual else train.epochs,
+        passes=passes_of(job),
         noise=NOISE if secure.noise is None else secure.noise,
         epsilon=secure.epsilon,
         weighted=facts.weighted,
         tight=facts.rows < FEW or max(facts.columns.values()) > CROWDED * facts.rows,
     )
+
+
+def passes_of(job: Training) -> int:
+    """Return in how many passes owners are told gradients with noise."""
+    train = job.train
+    usual = train.tolerance is None or train.tolerance > 0
+    return min(train.epochs, PASSES) if usual else train.epochs
+
+
+def noise_left(job: Training) -> float:
+    """Return the noise that the mean of all gradients of a run has, in rows: what a longest row of 1 hides.
+
+    Where weights stay at nothing every pass tells the same gradient, and noise of S rows in T passes is as
+    good as S / sqrt(T) rows in one.
+    """
+    from colonnade.conversations.linear.two.noise import deviation_for
+
+    if job.secure.epsilon is not None:
+        return deviation_for(job.secure.epsilon, Noisy(passes=1, noise=0.0).delta)
+    return float((NOISE if job.secure.noise is None else job.secure.noise) / sqrt(passes_of(job)))
 
 
 def hidden_of(

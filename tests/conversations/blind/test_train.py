@@ -278,7 +278,6 @@ def test_scores_that_may_have_wrapped_around_are_refused() -> None:
         ("vfb-sgd", {"train": {"regularizer": "nonconvex"}}, "use 'l2'"),
         ("vfb-svrg", {"train": {"direction": "lbfgs"}}, "train.direction = 'plain'"),
         ("asysqn-svrg", {}, "set secure.labels = 'clear'"),
-        ("lbfgs", {}, "set secure.labels = 'clear'"),
     ],
 )
 def test_what_cannot_be_blind_is_refused_with_the_way_out(

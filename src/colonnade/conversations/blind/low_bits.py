@@ -8,6 +8,8 @@ at least 1 / sqrt(n), so it is moved by chance by up to that, however small it i
 log2 sqrt(n) bits and three. Scores get a deviation of sqrt(d / 3n) by it, for d columns.
 
 The same key gives the same low bits whenever a run ends: told twice with others, their mean would tell more.
+These alone would cancel for an owner that breaks the end off and comes back with other columns. So weights
+that are told again are moved once more, twice as far each time.
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ import numpy as np
 from colonnade.arrays import Words
 from colonnade.conversations.blind.columns import own_key
 from colonnade.conversations.context import Context
-from colonnade.secure.streams import Stream
+from colonnade.errors import CheckpointError
+from colonnade.secure.streams import Stream, subkey
 
 REVEALED = 20  # bits of a weight that its owner is told where all parties are the caller's
 BEYOND = 3  # bits of a weight beyond those of sqrt(n), elsewhere: how many standard errors it may be long
-_BLUR = "blur"
+_BLUR, _ENDED = "blur", "ended"
+MOST_AGAIN = 8  # times that weights of one run are told again
 
 
 def told_bits(rows: int, *, apart: bool) -> int:
@@ -40,11 +44,30 @@ def told_bits(rows: int, *, apart: bool) -> int:
 
 def blurred(context: Context[Any], parts: Iterable[Words], reach: int) -> list[Words]:
     """Return these parts of weights, each word moved by chance, by `reach` at most either way."""
-    noise, told = Stream(_key(context)), []
-    for number, part in enumerate(parts):
-        random = noise.words(number, part.size).reshape(part.shape) % np.uint64(2 * reach + 1)
-        told.append(part + random - np.uint64(reach))
+    key, before = _key(context), _told_before(context)
+    told = [moved(part, Stream(key), number, reach) for number, part in enumerate(parts)]
+    if before:
+        more = Stream(subkey(key, f"told {before} times"))
+        told = [moved(part, more, number, reach << before) for number, part in enumerate(told)]
     return told
+
+
+def moved(part: Words, noise: Stream, number: int, reach: int) -> Words:
+    """Return words, each moved by chance by `reach` at most either way."""
+    random = noise.words(number, part.size).reshape(part.shape) % np.uint64(2 * reach + 1)
+    return part + random - np.uint64(reach)
+
+
+def _told_before(context: Context[Any]) -> int:
+    """Return how often these weights were told before, and have it on disk that they are told once more."""
+    found = int(context.gates.noted(_ENDED) or b"0")
+    if found > MOST_AGAIN:
+        raise CheckpointError(
+            f"weights of this run were told {found} times, as its end was cut off so often; start again "
+            "without --resume"
+        )
+    context.gates.note(_ENDED, b"%d" % (found + 1))
+    return found
 
 
 def _key(context: Context[Any]) -> bytes:

@@ -15,6 +15,7 @@ from colonnade.deploy.terms.model_terms import HeadModel, OwnModel
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import Refused
 from colonnade.job import Section
+from colonnade.run.blind import NOISE, labels_of, noise_left, passes_of
 
 
 def check_limits(limits: Limits, contract: Contract, me: str, columns: int = 1) -> None:
@@ -37,8 +38,9 @@ def check_limits(limits: Limits, contract: Contract, me: str, columns: int = 1) 
 
 
 def check_floors(limits: Limits, terms: Terms) -> None:
-    """Raise Refused, naming the limit, if weight of evidence or trees would tell more than this party lets
-    any job tell."""
+    """Raise Refused, naming the limit, if weight of evidence, trees or gradients with noise would tell more
+    than this party lets any job tell."""
+    _check_gradients(limits, terms)
     if terms.prepare.woe:
         _check_each("woe", ("least", "cases", "noise"), terms.woe, limits)
     if "trees.keys" in Contract.of(terms).conversation.understands and not limits.trees_exact:
@@ -48,6 +50,25 @@ def check_floors(limits: Limits, terms: Terms) -> None:
                 "to 8, or set limits.trees_exact = true here"
             )
         _check_each("trees", ("bin_rows", "node_rows", "noise"), terms.trees, limits)
+
+
+def _check_gradients(limits: Limits, terms: Terms) -> None:
+    """Refuse noise that many passes together would take off."""
+    conversation = Contract.of(terms).conversation
+    blind = labels_of(terms, conversation, len(terms.parties)) == "blind"
+    if not blind or "encrypts" not in conversation.traits:
+        return
+    left = noise_left(terms)
+    if left < limits.gradients_noise:
+        asked = (
+            f"secure.epsilon = {terms.secure.epsilon:g}"
+            if terms.secure.epsilon is not None
+            else f"noise of {terms.secure.noise or NOISE:g} rows in {passes_of(terms)} passes"
+        )
+        raise Refused(
+            f"{asked} leaves {left:.2g} rows in the mean of all gradients, below limits.gradients_noise = "
+            f"{limits.gradients_noise:g} here; ask for more noise (secure.noise), or fewer train.epochs"
+        )
 
 
 def _check_each(section: str, keys: tuple[str, ...], asked: Section, limits: Limits) -> None:

@@ -87,7 +87,7 @@ class DealtConversation:
         self.me, self.asker, self.rows = context.me, context.evaluator, context.train.rows
         self.mate = None if self.hidden is None else self.hidden.mate
         self.form, self.bits = FORMS[context.plan.objective.loss], theta_bits(self.rows)
-        self.noise = OwnNoise(context.gates.secret())
+        self.noise = OwnNoise.of(context.gates)
         self.columns = WholeColumns(context.train.X, self.noise.rounding("columns"))
         kept = self.columns.kept
         if context.train.width and not len(kept):

@@ -92,7 +92,7 @@ class EncryptedConversation:
         self.form = FORMS[context.plan.objective.loss]
         self.slots = STRICT if encrypted.profile == "strict" else LEAN
         self.ring = coefficients_beside(self.slots)
-        self.noise = OwnNoise(context.gates.secret())
+        self.noise = OwnNoise.of(context.gates)
         self.columns = OwnColumns(
             context.train.X,
             self.slots,
@@ -120,6 +120,11 @@ class EncryptedConversation:
         told = await self.line.told(None, -(2**30), 2**30)
         if len(told) < 3 or told[0] != len(told) - 2 or np.abs(told[1:]).max() > 1000:
             raise ProtocolError(f"{self.line.peer} told {len(told)} numbers of its columns that cannot be")
+        if told[2:].min() < self.columns.least_code or size_of(int(told[1])) < 1:
+            raise ProtocolError(
+                f"{self.line.peer} says that a column's largest number, or a row, is smaller than any can "
+                "be: noise goes by that, and would hide nothing"
+            )
         width = int(told[0])
         self.asked = Asked(rows, width, together_for(self.ring, min(rows, ROWS), width), told[2:])
         self.longest = size_of(int(told[1]))

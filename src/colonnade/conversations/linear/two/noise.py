@@ -7,7 +7,10 @@ What else is told (inner products, reaches) follows from noisy gradients alone i
 well: `epsilon` asks for that, and a plain S for noise on what the other is told.
 
 A run that was cut off makes some passes again. Noise and random rounding are functions of a secret of the
-run, kept on disk, and of the pass: what is told again is told in the same numbers, and says nothing new.
+run, kept on disk, and of the pass. The same noise alone would be worse than none against an owner that cuts
+a run off and comes back with other columns: the difference of two answers has no noise at all. So what is
+told again has noise of its own as well, twice as loud each time (`Tellings`). Who asks the same again hears
+nothing new, and all other questions that breaking off could buy tell less than a third of one more pass.
 Keys are new.
 """
 
@@ -16,11 +19,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from colonnade.arrays import Floats, Rows
+from colonnade.conversations.gates import Gates
 from colonnade.conversations.linear.two.own_columns import largest_of
-from colonnade.errors import FixedPointOverflow
+from colonnade.errors import CheckpointError, FixedPointOverflow
 from colonnade.job.plan import Noisy
 from colonnade.privacy import discrete
 from colonnade.privacy.noise import Streams
@@ -30,6 +35,8 @@ from colonnade.secure.streams import subkey
 STEPS = 8  # codes to a doubling
 LOUDEST = 1 / 8  # of the range: noise beyond that leaves nothing of what it hides
 FINE = 32  # bits below a step of a draw
+MOST_AGAIN = 8  # times that a pass is told again: its noise is 256 times as loud then
+_TOLD = "told"
 
 
 @dataclass(frozen=True)
@@ -75,11 +82,39 @@ def delta_of(deviation: float, epsilon: float) -> float:
     return near - math.exp(epsilon + float(log_ndtr(-0.5 / deviation - epsilon * deviation)))
 
 
-class OwnNoise:
-    """One party's noise and random rounding: nobody can foretell it, and it is the same when asked again."""
+class Tellings:
+    """How often this party has told noise of each purpose and pass in a run: on disk before it tells it."""
 
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+    def __init__(self, gates: Gates) -> None:
+        self._gates = gates
+        found = gates.noted(_TOLD)
+        self._told = {} if found is None else msgspec.json.decode(found, type=dict[str, int])
+
+    def before(self, purpose: str, number: int) -> int:
+        """Return how often that was told before, and count it once more."""
+        key = f"{purpose} {number}"
+        found = self._told.get(key, 0)
+        if found > MOST_AGAIN:
+            raise CheckpointError(
+                f"pass {number} of this run was told {found} times, as it was cut off so often; start again "
+                "without --resume"
+            )
+        self._told[key] = found + 1
+        self._gates.note(_TOLD, msgspec.json.encode(self._told))
+        return found
+
+
+class OwnNoise:
+    """One party's noise and random rounding: nobody can foretell it, and it is the same when asked again,
+    but for noise that is added to what was told before."""
+
+    def __init__(self, secret: bytes, tellings: Tellings | None = None) -> None:
+        self._secret, self._tellings = secret, tellings
+
+    @staticmethod
+    def of(gates: Gates) -> OwnNoise:
+        """Return the noise of a run, in any of its sessions."""
+        return OwnNoise(gates.secret(), Tellings(gates))
 
     def rounding(self, purpose: str, number: int = 0) -> np.random.Generator:
         """Return a generator for rounding by chance."""
@@ -102,7 +137,14 @@ class OwnNoise:
         return self.words(deviation, purpose, number)
 
     def words(self, deviation: Floats, purpose: str, number: int) -> Rows:
-        """Return whole numbers of these deviations, discrete and Gaussian."""
+        """Return whole numbers of these deviations, discrete and Gaussian; more of them if told before."""
+        before = 0 if self._tellings is None else self._tellings.before(purpose, number)
+        found = self._drawn(deviation, purpose, number)
+        if before:
+            found = found + self._drawn(deviation * 2.0**before, f"{purpose}, told {before} times", number)
+        return found
+
+    def _drawn(self, deviation: Floats, purpose: str, number: int) -> Rows:
         places = np.arange(len(deviation))
         streams = Streams(
             subkey(self._secret, f"noise of {purpose}"), places, np.full(len(places), number), 1

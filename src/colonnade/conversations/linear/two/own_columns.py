@@ -109,6 +109,12 @@ class OwnColumns:
         return found
 
     @property
+    def least_code(self) -> int:
+        """The least that a code of anybody's column can be: no largest number is below the usual one, which
+        is the same for all columns, but for rounding."""
+        return int(np.floor(STEPS * np.log2(self.length / np.sqrt(self.rows)))) - 1
+
+    @property
     def longest(self) -> float:
         """The length of the longest row, every column in units of its largest number."""
         unit = np.where(self.largest > 0, self.largest, 1.0)
