@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_args
 
 import msgspec
@@ -12,10 +14,12 @@ import pytest
 
 from colonnade.conversations.conversation import Leak
 from colonnade.deploy import settings
+from colonnade.deploy.telemetry_settings import Telemetry
 from colonnade.deploy.terms import terms
 from colonnade.job import Job, Key, Section
 from colonnade.job import sections as job
 from colonnade.job.files import GONE
+from colonnade.job.presets import TREES
 from colonnade.job.vocabulary import IN_TERMS
 from colonnade.losses import LOSSES
 from colonnade.run.resolve import TOLERANCE
@@ -44,9 +48,11 @@ TABLES: dict[str, tuple[str, type[Section]]] = {
     "## `[policy]`": (PARTY, settings.Policy),
     "## `[limits]`": (PARTY, settings.Limits),
     "## `[serve]`": (PARTY, settings.Serve),
+    "## `[telemetry]`": (PARTY, Telemetry),
     "## `[engine]`: who computes here": (PARTY, job.EngineTerms),
 }
 # keys whose default is decided where the data or the algorithm is known
+BY_ALGORITHM = {"## `[trees]`": TREES["trees"]}
 DECIDED = {"scale": "auto", "rare": "auto", "missing": "auto", "tolerance": TOLERANCE, "folds": 5}
 
 
@@ -57,7 +63,11 @@ def rows(page: str, heading: str) -> dict[str, str]:
     return dict(re.findall(r"^\| `([\w.]+)` \|(.*?)\|", table, re.M))
 
 
-def check(told: dict[str, str], fields: dict[str, msgspec.structs.FieldInfo]) -> None:
+def check(
+    told: dict[str, str],
+    fields: dict[str, msgspec.structs.FieldInfo],
+    by_algorithm: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
     assert set(told) == set(fields)
     for name, field in fields.items():
         cell = told[name].strip("` ")
@@ -65,6 +75,7 @@ def check(told: dict[str, str], fields: dict[str, msgspec.structs.FieldInfo]) ->
             assert cell == "needed", name
             continue
         value = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+        value = by_algorithm.get(name, value)
         default: Any = json.loads(msgspec.json.encode(value))  # as TOML would have it
         if default is None:
             assert not cell or json.loads(cell) == DECIDED[name], name
@@ -85,7 +96,11 @@ def test_every_key_is_there_with_its_default(heading: str) -> None:
     told = rows(page, heading) | {key.partition(".")[2]: default for key, default in rarely.items()}
     elsewhere = {word for word in IN_TERMS.values() if word.startswith(f"{section}.")}
     there = [f for f in msgspec.structs.fields(kind) if f.default is not msgspec.UNSET]
-    check(told, {f.name: f for f in there if f"{section}.{f.name}" not in elsewhere})
+    check(
+        told,
+        {f.name: f for f in there if f"{section}.{f.name}" not in elsewhere},
+        BY_ALGORITHM.get(heading, {}),
+    )
 
 
 def test_keys_that_are_gone_are_named() -> None:
@@ -121,7 +136,7 @@ def test_what_a_job_between_companies_has_not_is_told() -> None:
 
 def test_the_top_of_a_party_s_settings_has_the_other_keys() -> None:
     # the last is set when the file is read
-    apart = {"data", "models", "policy", "limits", "engine", "serve", "folder"}
+    apart = {"data", "models", "policy", "limits", "engine", "serve", "telemetry", "folder"}
     fields = {f.name: f for f in msgspec.structs.fields(settings.Settings) if f.name not in apart}
     check(rows(PARTY, "| key |"), fields)
 
