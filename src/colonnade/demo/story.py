@@ -146,7 +146,7 @@ def learnt(party: str) -> str:
     """Return what this run tells a department about the others' data, whether it looks or not."""
     if party == HOLDER:
         return "who is a patient of all four; each one's total score, so the sum of the other three's"
-    return "who is a patient of all four; in the end the weights of its own columns, and no diagnosis"
+    return "who is a patient of all four; no weight and no diagnosis"
 
 
 def _alone(train: Table, test: Table, job: Job) -> dict[str, float]:
