@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
@@ -17,9 +18,11 @@ from tests.oracles.tables import random_job, random_tables
 from colonnade.arrays import Numbers
 from colonnade.attacks.transcript import Transcript
 from colonnade.errors import Aborted, UndeclaredOpening
+from colonnade.job.presets import PRESETS
 from colonnade.messages import TOPIC_SHIFT, Announce, AnyMessage, Message, Topic, tag_of
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.meter import weighed
+from colonnade.openings.account import heard
 from colonnade.openings.opening import TOTAL, Extent, Opening
 from colonnade.openings.wire import opened_fields
 from colonnade.run.federate import plan_for
@@ -28,6 +31,7 @@ from colonnade.run.party import Party, Work, train
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.world import Launch
 from colonnade.secure.keys import InProcessIdentity
+from colonnade_bench.micro import openings
 
 Crossed = Counter[tuple[str, int, str, str]]
 
@@ -51,7 +55,22 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
         {"secure": {"labels": "blind", "products": "encrypted"}, "parties": 2, "rows": 800},
     ),
     "fdskl-uncached": ("fdskl", {"kernel": {"cache": False}}),
+    "vafl-dp": ("vafl-dp", {"privacy": {"epsilon": 8.0, "delta": 1e-5}}),
+    "noisy labels": ("vfb2-saga", {"privacy": {"mechanism": "labels", "epsilon": 2.0}, "active": 1}),
+    "noisy scalars": (
+        "synrevel-gau",
+        {"privacy": {"mechanism": "scalar", "epsilon": 8.0, "delta": 1e-5, "clip": 1.0}, "active": 1},
+    ),
+    "joint, own pace": ("vfb2-sgd", {"train": {"direction": "lbfgs", "step": "auto"}}),
+    "networks": (
+        "split",
+        {"model": {"kind": "mlp", "hidden": [4], "outputs": 2, "server": {"kind": "linear"}}},
+    ),
+    "sets of trees": ("secureboost", {"trees": {"bits": 6, "categories": "sets"}}),
 }
+for algorithm in PRESETS:  # and every other one as it comes
+    if algorithm not in {each for each, _ in RUNS.values()}:
+        RUNS[algorithm] = (algorithm, {})
 
 
 def job_of(name: str, world: str = "simulated", active: int = 2, **tables: Any) -> tuple[Any, Any]:
@@ -59,8 +78,11 @@ def job_of(name: str, world: str = "simulated", active: int = 2, **tables: Any) 
     blind = sections.get("secure", {}).get("labels") == "blind"
     classes = sections.get("classes", 2)
     tables = {"rows": 60, **{key: sections[key] for key in ("parties", "rows") if key in sections}, **tables}
-    data = random_tables(test_rows=20, active=1 if blind else active, classes=classes, **tables)
-    sections = {key: value for key, value in sections.items() if key not in ("classes", "parties", "rows")}
+    alone = blind or "active" in sections or algorithm == "vafl-dp"
+    data = random_tables(test_rows=20, active=1 if alone else active, classes=classes, **tables)
+    sections = {
+        key: value for key, value in sections.items() if key not in ("classes", "parties", "rows", "active")
+    }
     trains = {"epochs": 2, **sections.get("train", {})}
     return plan_for(random_job(data, algorithm, world=world, **{**sections, "train": trains}), data)
 
@@ -249,3 +271,15 @@ def test_a_field_more_does_not_leave(world_: str, kind: type[Message]) -> None:
         return True
 
     assert all(world(world_)(program))
+
+
+def test_the_table_of_the_threat_model_is_what_its_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "threat-model.md").read_text("utf-8")
+    openings.main()
+    assert capsys.readouterr().out in page
+
+
+def test_what_splits_of_trees_tell_of_labels_is_counted() -> None:
+    plan, data = job_of("blind trees")
+    told = heard(declared(plan, data), 60)
+    assert {each.hearer for each in told if each.about == "labels"} == set(plan.parties) - {plan.evaluator}

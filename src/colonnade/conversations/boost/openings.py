@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log2
+
 from colonnade.conversations.boost import long_messages
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.job.plan import Plan
@@ -64,6 +66,17 @@ class _Trees(Declaration):
             about="columns",
             bits=96,
             of=self.plan.parties,
+        )
+        # which split of a node is the best follows from derivatives of its rows, and so from labels
+        splits = 2 * self.bins * sum(self.extent.width(party) for party in self.plan.parties)
+        self.follows(
+            "sides",
+            trees * self.nodes,
+            self.plan.label_holders,
+            self.others(root),
+            TREE,
+            about="labels",
+            bits=log2(1 + splits),
         )
         sets = 8 * SET_BYTES
         self.told("sides", trees * self.nodes, root, Sets, Topic.TRAIN, TREE, about="columns", bits=sets)
