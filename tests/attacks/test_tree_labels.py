@@ -23,13 +23,17 @@ from colonnade.attacks.tree_labels import (
 from colonnade.attacks.zeroth_order import judge
 from colonnade.metrics import auc
 from colonnade.run.federate import run_tables
+from colonnade.secure.lattice.arithmetic import code
 from colonnade.trees.tree import Forest, Splits
 
 ROWS = 1500
 
 
-def case_of(labels: str, algorithm: str = "secureboost", **sections: Any) -> tuple[Case, Floats, Any]:
-    setting = random_tables(parties=3, active=1, rows=ROWS)
+def case_of(
+    labels: str, algorithm: str = "secureboost", parties: int = 3, **sections: Any
+) -> tuple[Case, Floats, Any]:
+    setting = random_tables(parties=parties, active=1, rows=ROWS)
+    me = f"party{parties - 1}"
     trees = {"max_depth": 4, "max_bin": 16}
     job = random_job(
         setting,
@@ -40,13 +44,13 @@ def case_of(labels: str, algorithm: str = "secureboost", **sections: Any) -> tup
         trees=trees,
         **sections,
     )
-    transcript = Transcript("party2")
+    transcript = Transcript(me)
     done = run_tables(structs.replace(job, compare=False), setting, tap=transcript.tap)
     y = setting.train["party0"].y
     assert y is not None
     widths = {party: table.width for party, table in setting.train.items()}
-    own, share = setting.train["party2"], done.shares["party2"]
-    case = Case(done.plan, "party2", transcript, own, share, widths, lambda model: transcript)
+    own, share = setting.train[me], done.shares[me]
+    case = Case(done.plan, me, transcript, own, share, widths, lambda model: transcript)
     return case, y, (done, setting)
 
 
@@ -55,6 +59,19 @@ def test_clear_gradients_are_labels() -> None:
     found = judge(labels_from_gradients(case).scores, y)
     assert found.accuracy == 1.0
     assert found.covered == 1.0
+
+
+def test_encrypted_gradients_are_noise_unless_the_key_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    case, y, _ = case_of("blind", parties=2)
+    assert abs(auc(labels_from_gradients(case).scores, y > 0) - 0.5) < 0.05
+    assert nodes_seen(case)
+
+    def zeros(words: Any, out: Any, p: int) -> None:
+        out[:] = 0
+
+    monkeypatch.setattr(code(), "ternary", zeros)
+    case, y, _ = case_of("blind", parties=2)
+    assert judge(labels_from_gradients(case).scores, y).accuracy == 1.0
 
 
 def test_blind_gradients_are_noise() -> None:

@@ -49,6 +49,10 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
         "secureboost",
         {"secure": {"labels": "blind"}, "trees": {"bits": 4, "max_depth": 3}},
     ),
+    "encrypted trees": (
+        "secureboost",
+        {"secure": {"labels": "blind"}, "parties": 2, "trees": {"max_depth": 3}},
+    ),
     "dealt": ("lbfgs", {"secure": {"labels": "blind"}, "rows": 800}),
     "dealt, hidden": ("lbfgs", {"secure": {"labels": "blind", "scores": "hidden"}, "rows": 800}),
     "encrypted": (

@@ -95,6 +95,7 @@ def test_a_helper_must_be_there() -> None:
     ("conversation", "said", "mechanism", "parties", "labels"),
     [
         ("boost", None, "none", 3, "blind"),
+        ("boost", None, "none", 2, "blind"),
         ("boost", None, "none", 1, "clear"),
         ("boost", None, "labels", 3, "clear"),
         ("boost", "clear", "none", 3, "clear"),

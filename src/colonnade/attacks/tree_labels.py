@@ -16,14 +16,17 @@ import numpy as np
 
 from colonnade.arrays import Floats, Numbers, Rows
 from colonnade.attacks.case import Case, LabelGuess
+from colonnade.conversations.boost.sealed import Sums, seals
 from colonnade.conversations.boost.veiled import unpacked_words
 from colonnade.conversations.boost.wire import flags_of, level_of, tag_for
-from colonnade.messages import Divide, Gradients, Sides
+from colonnade.messages import Divide, Gradients, Sealed, Sides
+from colonnade.secure.lattice.ciphertexts import Ciphertexts
+from colonnade.secure.lattice.histograms import chunks_of, rounded_to_plain
 from colonnade.trees.boosting import Sampling
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.gradients import parted, unpacked
 from colonnade.trees.grow import Level
-from colonnade.trees.own_columns import joined_sides
+from colonnade.trees.own_columns import OwnColumns, joined_sides
 
 TREES = 20  # that the direction is taken from
 
@@ -34,9 +37,12 @@ def labels_from_gradients(case: Case) -> LabelGuess:
     classes, sampling = max(plan.objective.classes, 1), _sampling(case)
     found = np.zeros((case.rows, classes))
     met = np.zeros((case.rows, classes), dtype=bool)
+    first = _as_encrypted(case) if seals(plan) else None
     for tree, words in _gradients(case).items():
         rows = np.flatnonzero(sampling.rows_of(tree))
-        g = _first_derivatives(words, len(rows))
+        if first is not None and tree:
+            break  # one tree is enough to see that it tells nothing
+        g = _first_derivatives(words, len(rows)) if first is None else first[: len(rows)]
         new = rows[~met[rows, tree % classes]]
         found[new, tree % classes] = -g[~met[rows, tree % classes]]
         met[new, tree % classes] = True
@@ -50,6 +56,23 @@ def _first_derivatives(words: Numbers, rows: int) -> Numbers:
     if words.dtype == np.uint8:  # for veiled bins
         return unpacked_words(words, len(words) // (2 * rows))[:rows].view(np.int32)
     return parted(words if words.dtype == np.uint64 else unpacked(words))[0]
+
+
+def _as_encrypted(case: Case) -> Numbers:
+    """Return g of the first tree's rows as c_0 of its ciphertexts has it if the key were 0."""
+    rules = case.plan.settings.trees
+    sampling = _sampling(case)
+    rows = int(sampling.rows_of(0).sum())
+    own = OwnColumns(
+        case.own.X, sampling, case.plan.parties.index(case.party), categories=case.own.categories
+    )
+    own.begin(0)
+    sums = Sums.of(rules, np.array([rows]), own.chosen.grid)
+    ring, apart = sums.ring, sums.apart[0]
+    bodies = [m.body.tobytes() for _, m in case.transcript.heard if isinstance(m, Sealed)]
+    asked = Ciphertexts.read(ring, 1, chunks_of(rows, apart), bodies[1])  # after a public key
+    values = [m.inverse(asked.values[k, 0, 0].copy())[:, :apart] for k, m in enumerate(ring.moduli)]
+    return parted(sums.unpacked(rounded_to_plain(ring, values).reshape(-1)[:rows]))[0]
 
 
 def labels_from_nodes(case: Case) -> LabelGuess:
@@ -115,8 +138,11 @@ def _heard(
 
 def _gradients(case: Case) -> dict[int, Numbers]:
     """Return what a party was sent for every tree that it took part in, by the number of the tree."""
-    heard = [m for _, m in case.transcript.heard if isinstance(m, Gradients) and m.words.size]
-    return {(m.tag & (1 << 48) - 1) >> 8: m.words for m in heard}
+    own = case.plan.parties.index(case.party)
+    sealed = seals(case.plan)
+    heard = [m for _, m in case.transcript.heard if isinstance(m, Gradients)]
+    took_part = [m for m in heard if m.words.size or (sealed and own in m.turn)]
+    return {(m.tag & (1 << 48) - 1) >> 8: m.words for m in took_part}
 
 
 def _sampling(case: Case) -> Sampling:

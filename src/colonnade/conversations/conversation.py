@@ -43,6 +43,7 @@ Trait = Literal[
     "blind-labels",  # can be trained so that only the label holder learns what labels follow from
     "blind-by-itself",  # and is where the job does not say otherwise
     "weights-apart",  # can be trained, and score rows, so that nobody ever learns a weight
+    "encrypts-sums",  # two parties alone can be blind, as what one adds up is encrypted
     "encrypts",  # two parties alone can be blind, as products are encrypted
     "takes-gaps",  # columns need no scale, a gap may stay a gap, and categories are numbered
     "few-rounds",  # a training is so short that some more may be spent on a choice

@@ -22,8 +22,12 @@ from colonnade.secure.sums import HIDING, SUMS
 
 TWO_PARTIES = (
     "secure.labels: two parties have no third one that could deal random words, so labels cannot be blind, "
-    "as they are by default; use algorithm = 'lbfgs', whose products can be encrypted, add a neutral party "
-    "as secure.helper, or set secure.labels = 'clear', and the other party learns every label"
+    "as they are by default; use algorithm = 'lbfgs' or 'secureboost', whose products or sums can be encrypted, "
+    "add a neutral party as secure.helper, or set secure.labels = 'clear', and the other party learns every label"
+)
+BOTH_HOLD = (
+    "secure.labels = 'blind': both parties hold the label, so nothing of it can be hidden; set "
+    "data.active = 1, or secure.labels = 'clear'"
 )
 PASSES = 12  # of an encrypted run: what more would gain is less than its noise
 NOISE = 3.0  # rows of noise in every gradient of an encrypted run
@@ -82,18 +86,21 @@ def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
 def _products_faults(job: Job, conversation: Conversation[Any], parties: int) -> Iterator[JobError]:
     """Yield what does not go together with how products are made in a blind run."""
     secure, encrypts = job.secure, "encrypts" in conversation.traits
-    if secure.products == "encrypted" and not encrypts:
+    alone = encrypted_between(secure.products, conversation, parties) or sums_between(
+        secure.products, conversation, parties
+    )
+    if secure.products == "encrypted" and not encrypts and "encrypts-sums" not in conversation.traits:
         yield JobError(
             f"secure.products = 'encrypted': {job.algorithm} multiplies by a third party's words; use "
-            "algorithm = 'lbfgs', or products = 'dealer'"
+            "algorithm = 'lbfgs' or 'secureboost', or products = 'dealer'"
         )
     if secure.products == "encrypted" and parties != 2:
         yield JobError(
             f"secure.products = 'encrypted': two parties multiply so, and here are {parties}; drop the key"
         )
-    if parties == 2 and not encrypted_between(secure.products, conversation, parties):
+    if parties == 2 and not alone:
         yield JobError(TWO_PARTIES)
-    if encrypted_between(secure.products, conversation, parties) and secure.helper is not None:
+    if alone and secure.helper is not None:
         yield JobError(
             "secure.helper: products are encrypted between two parties and nobody deals; drop the key, "
             "or set secure.products = 'dealer' with a third party"
@@ -108,6 +115,11 @@ def encrypted_between(products: ProductsName, conversation: Conversation[Any], p
     """Return whether the products of a blind run are encrypted: two parties alone, if their algorithm
     can."""
     return parties == 2 and products != "dealer" and "encrypts" in conversation.traits
+
+
+def sums_between(products: ProductsName, conversation: Conversation[Any], parties: int) -> bool:
+    """Return whether what one of two parties adds up for the other is encrypted: histograms of trees."""
+    return parties == 2 and products != "dealer" and "encrypts-sums" in conversation.traits
 
 
 def reveal_of(
@@ -148,6 +160,10 @@ def blind_of(job: Job, conversation: Conversation[Any], facts: Facts) -> Blind |
             "columns; name another party"
         )
     others = [party for party in facts.columns if party != asker]
+    if sums_between(job.secure.products, conversation, len(facts.columns)):
+        if len(facts.label_holders) > 1:
+            raise JobError(BOTH_HOLD)
+        return Blind(dealers={}, reveal=job.secure.reveal)
     if encrypted_between(job.secure.products, conversation, len(facts.columns)):
         return Blind(dealers={}, reveal=job.secure.reveal, encrypted=encrypted_of(job, facts))
     if len(others) < 2:
@@ -163,10 +179,7 @@ def blind_of(job: Job, conversation: Conversation[Any], facts: Facts) -> Blind |
 def encrypted_of(job: Job, facts: Facts) -> Encrypted:
     """Return the terms of a run whose products are encrypted."""
     if len(facts.label_holders) > 1:
-        raise JobError(
-            "secure.labels = 'blind': both parties hold the label, so nothing of it can be hidden; set "
-            "data.active = 1, or secure.labels = 'clear'"
-        )
+        raise JobError(BOTH_HOLD)
     terms = structs.asdict(noisy_of(job, facts))
     return Encrypted(**terms, profile="lean" if facts.rows <= MOST_LEAN else "strict")
 

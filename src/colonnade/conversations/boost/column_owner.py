@@ -8,6 +8,7 @@ from colonnade.arrays import Numbers
 from colonnade.conversations.boost.blind import BlindTeller, HistogramDealer
 from colonnade.conversations.boost.clear import ClearTeller, Teller
 from colonnade.conversations.boost.long_messages import complete, send_long
+from colonnade.conversations.boost.sealed import WORK, SealedTeller, seals
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.boost.veiled import VeilDealer, VeiledTeller, VeilStreams, pays, ring_bytes
 from colonnade.conversations.boost.wire import (
@@ -42,7 +43,9 @@ SET_BYTES = 32  # of a set of bins
 class ColumnOwner:
     """One owner's side of the conversation."""
 
-    STATE = Declared(kept=("trees",), parts=("own",), remade=("teller", "veiled", "dealers", "helped"))
+    STATE = Declared(
+        kept=("trees",), parts=("own",), remade=("teller", "veiled", "sealed", "dealers", "helped")
+    )
 
     def __init__(self, context: Context[BoostSettings], evaluation: Evaluation) -> None:
         self.context, self.evaluation, self.root = context, evaluation, context.evaluator
@@ -58,6 +61,7 @@ class ColumnOwner:
         self.helped: dict[str, int] = {}  # for whom this party deals words, and how many columns they have
         self.teller: Teller = ClearTeller(self.own)
         self.veiled: VeiledTeller | None = None  # instead of the teller, where bins are veiled once
+        self.sealed = SealedTeller.at(context.net, self.root, self.own) if seals(plan) else None
         self.dealers: dict[int, VeilDealer] = {}  # of parties whose bins are veiled, by their places
         if plan.blind is not None and context.me in plan.blind.dealers:
             roles = Roles(self.root, context.me, plan.blind.dealers[context.me])
@@ -96,7 +100,7 @@ class ColumnOwner:
                 rows = int(self.own.sampling.rows_of(self.trees).sum())
                 due = rows if self.veiled is None else self.veiled.due(rows)
                 await self.grow(self.trees, await complete(net, self.root, message, due))
-            elif self._veils(message.deals):
+            elif self._veils(message.deals) or self._sums_sealed(message):
                 await self.grow(self.trees, message)
             self.trees += 1
         splits = self.own.splits.first(message.kept)
@@ -151,7 +155,8 @@ class ColumnOwner:
         """Take part in one tree, level by level, until no node of it is open for this party."""
         net, own = self.context.net, self.own
         own.begin(tree)
-        tells, teller = bool(message.words.size), self.veiled or self.teller
+        tells = bool(message.words.size) or self._sums_sealed(message)
+        teller = self.sealed or self.veiled or self.teller
         for dealer in self._veils(message.deals):
             dealer.begin(tree, own.sampling.rows_of(tree))
         if tells:
@@ -162,7 +167,7 @@ class ColumnOwner:
             await self.context.charge(int(frontier.summed.sum()) * own.chosen.grid.columns)
             tag = tag_for(tree, depth)
             if tells:
-                await send_long(net, self.root, self._histograms(tree, depth, frontier))
+                await send_long(net, self.root, await self._histograms(tree, depth, frontier))
             for dealer in self._veils(message.deals):
                 await self.context.charge(2 * int(frontier.summed.sum()) * dealer.bins)
                 await dealer.deal(net, tree, depth, frontier)
@@ -196,9 +201,16 @@ class ColumnOwner:
         sets[mine] = told.reshape(-1, SET_BYTES)
         return sets
 
-    def _histograms(self, tree: int, depth: int, frontier: Frontier) -> Histograms | Joined:
+    def _sums_sealed(self, message: Gradients) -> bool:
+        """Return whether this party adds up numbers of a tree that come encrypted, level by level."""
+        return self.sealed is not None and self.own.party in message.turn
+
+    async def _histograms(self, tree: int, depth: int, frontier: Frontier) -> Histograms | Joined:
         """Return what is told of the histograms of a level."""
         tag, sent = tag_for(tree, depth), self.evaluation.sent_bytes()
+        if self.sealed is not None:
+            await self.context.charge(WORK * int(frontier.summed.sum()) * self.own.chosen.grid.columns)
+            return await self.sealed.histograms(tree, depth, frontier, sent)
         if self.veiled is not None:
             return self.veiled.histograms(tree, depth, frontier, sent)
         sums, spots, floors = self.teller.sums(frontier), self.teller.spots(), self.own.floors

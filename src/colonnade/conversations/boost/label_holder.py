@@ -8,6 +8,7 @@ from colonnade.arrays import Floats, Numbers, Words
 from colonnade.conversations.boost.blind import BlindReader
 from colonnade.conversations.boost.clear import ClearReader, NoReader, Reader
 from colonnade.conversations.boost.long_messages import complete, send_long
+from colonnade.conversations.boost.sealed import SealedReader, seals
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.boost.veiled import VeiledReader, VeilStreams, pays, ring_bytes
 from colonnade.conversations.boost.wire import (
@@ -44,7 +45,9 @@ class TreeLabelHolder:
     """The label holder's side of the conversation; it owns columns, too, or none."""
 
     STATE = Declared(
-        kept=("splits", "sent", "number"), parts=("boosting", "own"), remade=("readers", "veiled", "grids")
+        kept=("splits", "sent", "number"),
+        parts=("boosting", "own"),
+        remade=("readers", "veiled", "sealed", "grids"),
     )
 
     def __init__(self, context: Context[BoostSettings], evaluation: Evaluation, scribe: Scribe) -> None:
@@ -68,6 +71,10 @@ class TreeLabelHolder:
         self.sent: dict[str, int] = {}  # bytes, as each owner last said
         self.number = 0  # of the next tree
         self.veiled: dict[int, VeiledReader] = {}  # of parties whose bins are veiled once, by place
+        self.sealed: dict[int, SealedReader] = {}  # of the one other party, if sums are encrypted
+        if seals(plan):
+            other = 1 - self.me
+            self.sealed[other] = SealedReader.at(context.net, self.parties[other], rules)
         self.readers = {party: self._reader(name) for party, name in enumerate(self.parties)}
 
     async def run(self) -> dict[str, Numbers]:
@@ -126,7 +133,9 @@ class TreeLabelHolder:
             given = NOTHING
             if party in turn:
                 bins = self.grids[party].width[chosen[party]]
-                if party in self.veiled:
+                if party in self.sealed:
+                    given = self.sealed[party].gradients(words)
+                elif party in self.veiled:
                     given = self.veiled[party].gradients(number, learnt, sampled, chosen[party])
                 else:
                     given = self.readers[party].gradients(number, learnt, bins)
@@ -147,14 +156,15 @@ class TreeLabelHolder:
             growth.divide(level, await self._sides(tag, level, turn | following, growth.frontier))
             if growth.open:
                 for party, _ in self._others(turn):
-                    self.readers[party].divided(level, growth.frontier)
+                    if party not in self.sealed:
+                        self.readers[party].divided(level, growth.frontier)
         return growth.finish(), growth.at
 
     def _deals(self, turn: set[int]) -> dict[str, tuple[int, ...]]:
         """Return for whom every dealer deals words in a tree, where labels are blind."""
         blind = self.context.plan.blind
         deals: dict[str, tuple[int, ...]] = {}
-        if blind is not None:
+        if blind is not None and not self.sealed:
             for party, name in self._others(turn):
                 dealer = blind.dealers[name]
                 deals[dealer] = (*deals.get(dealer, ()), party)
@@ -210,6 +220,9 @@ class TreeLabelHolder:
         """Return the sums of every slot over all parties' bins, in the order of parties."""
         frontier, found = growth.frontier, {}
         slots = len(frontier.summed)
+        for party, _ in self._others(turn):
+            if party in self.sealed:
+                await self.sealed[party].ask(frontier, growth.columns.grids[party])
         if self.me in turn:
             await self.context.charge(int(frontier.summed.sum()) * self.own.chosen.grid.columns)
             found[self.me] = all_told(self.own.sums(words, frontier))
@@ -228,6 +241,9 @@ class TreeLabelHolder:
         if self.sampling.rules.bits:
             told = await net.recv(Joined, name, tag, sums=PACKED, ends=PACKED, spots=PACKED, sent=sent)
             self.sent[name] = told.sent
+            if (sealed := self.sealed.get(self.parties.index(name))) is not None:
+                with said_by(name):
+                    return await sealed.told(told, frontier, grid)
             if (veiled := self.veiled.get(self.parties.index(name))) is not None:
                 with said_by(name):
                     return await veiled.told(told, frontier, grid)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import log2
 
 from colonnade.conversations.boost import long_messages
+from colonnade.conversations.boost.sealed import seals
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.job.plan import Plan
 from colonnade.messages import (
@@ -55,7 +56,8 @@ class _Trees(Declaration):
         rows, trees = self.extent.rows, self.trees
         told: Kind = "masked" if blind else "gradients"
         bits = 128 if blind else 32  # where bins are veiled once both derivatives have words of their own
-        self._long(told, trees * rows, root, Gradients, TREE, bits, "nothing" if blind else "labels")
+        if not seals(self.plan):
+            self._long(told, trees * rows, root, Gradients, TREE, bits, "nothing" if blind else "labels")
         self.told(
             "sides",
             trees * self.nodes,
@@ -106,7 +108,7 @@ class _Trees(Declaration):
         coarse = bool(self.plan.settings.trees.bits)  # joined bins: a sum, and two bits on where they end
         message, each = (Joined, JOINED_BITS) if coarse else (Histograms, DOUBLE)
         self.told("histograms", summed, owner, message, Topic.TRAIN, TREE, about="columns", to=to, bits=each)
-        if blind:
+        if blind and not seals(self.plan):
             # rows of every bin in an order that is unknown, and then which of them go left
             self._long("bin counts", trees * columns * rows, owner, message, TREE, 8, "columns", to)
             sides = trees * columns * (self.levels - 1) * (rows + 8)

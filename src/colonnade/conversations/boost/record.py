@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from colonnade.conversations.boost import boost
+from colonnade.conversations.boost import boost, sealed
 from colonnade.conversations.boost.openings import of_boost
 from colonnade.conversations.boost.predict import TreeShares
 from colonnade.conversations.boost.settings import BoostSettings
@@ -49,6 +49,8 @@ def check(job: Job, preset: Preset) -> None:
 
 def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> BoostSettings:
     """Return the settings of boosted trees: what the job says."""
+    if job.secure.labels == "blind" and len(facts.columns) == 2:
+        sealed.check(job.trees, facts.rows)
     return BoostSettings(trees=job.trees, additive=preset.additive)
 
 
@@ -68,7 +70,10 @@ def notes(plan: Plan[BoostSettings]) -> list[str]:
     ]
     if plan.blind is not None:
         found[0] = "gradients are hidden from all but their holder, unless an owner and its dealer collude"
-        found[2] += ", and how many rows each bin has"
+        if sealed.seals(plan):
+            found[0] = "gradients are encrypted: nobody but their holder can read them"
+        else:
+            found[2] += ", and how many rows each bin has"
     if plan.settings.trees.bits:
         found[2] += "; small bins are joined, small nodes left out, and no sum is exact"
     if plan.settings.additive:
@@ -115,6 +120,15 @@ BOOST = Conversation(
     usual_batch=lambda job, preset, rows: rows,
     space=space,
     traits=frozenset(
-        {"quick-alone", "takes-gaps", "counts-classes", "server", "no-sum", "blind-labels", "blind-by-itself"}
+        {
+            "quick-alone",
+            "takes-gaps",
+            "counts-classes",
+            "server",
+            "no-sum",
+            "blind-labels",
+            "blind-by-itself",
+            "encrypts-sums",
+        }
     ),
 )

@@ -279,12 +279,12 @@ static PyObject *ternary(PyObject *self, PyObject *const *arguments, Py_ssize_t 
 }
 
 /* three whole numbers of so many bits, each a low and a high word, less their mean */
-static void add_flood(const word *words, word *out, Py_ssize_t count, const Modulus *m, word mask, word mean)
+static void add_flood(const word *words, word *out, Py_ssize_t count, const Modulus *m, word low, word high, word mean)
 {
     for (Py_ssize_t k = 0; k < count; k++) {
         word sum = m->p - mean;
         for (int j = 0; j < 3; j++, words += 2)
-            sum = below(sum + remainder_of((wide)(words[1] & mask) << 64 | words[0], m), m->p);
+            sum = below(sum + remainder_of((wide)(words[1] & high) << 64 | (words[0] & low), m), m->p);
         out[k] = below(out[k] + below(sum, m->p), m->p);
     }
 }
@@ -298,11 +298,12 @@ static PyObject *flood(PyObject *self, PyObject *const *arguments, Py_ssize_t co
     NEEDS(4, "flood needs two arrays and two numbers")
     if (!numbers(arguments + 2, 2, n) || !hold(given, arguments, flags, 2))
         return NULL;
-    int fits = words_in(given, 2) && given[0].len == 6 * given[1].len && is_modulus(n[0]) && n[1] >= 64 && n[1] < 128;
+    int fits = words_in(given, 2) && given[0].len == 6 * given[1].len && is_modulus(n[0]) && n[1] >= 1 && n[1] < 128;
     if (fits) {
         Modulus m = modulus_of(n[0]);
         word mean = (word)(((((wide)1 << (n[1] - 1)) % m.p) * 3) % m.p);
-        add_flood(given[0].buf, given[1].buf, length(&given[1]), &m, ((word)1 << (n[1] - 64)) - 1, mean);
+        wide most = ((wide)1 << n[1]) - 1;
+        add_flood(given[0].buf, given[1].buf, length(&given[1]), &m, (word)most, (word)(most >> 64), mean);
     }
     release(given, 2);
     return nothing_or(fits ? NULL : "the shapes do not fit each other");
@@ -394,6 +395,30 @@ static PyObject *cut(PyObject *self, PyObject *const *arguments, Py_ssize_t coun
     return nothing_or(fits ? NULL : "the shapes do not fit each other");
 }
 
+/* out + x inverse 2^64 / p modulo 2^64, up to 3 units too small, for p above 2^49 */
+static void add_fractions(const word *x, word *out, Py_ssize_t count, word p, Factor inverse)
+{
+    word ratio = (word)(((wide)1 << 113) / p);
+    for (Py_ssize_t k = 0; k < count; k++)
+        out[k] += (word)(((wide)product(x[k], inverse, p) * ratio) >> 49);
+}
+
+static PyObject *fraction(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    static const int flags[] = {READ, WRITE};
+    Py_buffer given[2];
+    unsigned long long n[2];
+    (void)self;
+    NEEDS(4, "fraction needs two arrays and two numbers")
+    if (!numbers(arguments + 2, 2, n) || !hold(given, arguments, flags, 2))
+        return NULL;
+    int fits = words_in(given, 2) && given[0].len == given[1].len && is_modulus(n[0]) && n[0] >> 49 && n[1] < n[0];
+    if (fits)
+        add_fractions(given[0].buf, given[1].buf, length(&given[0]), n[0], factor_of(n[1], n[0]));
+    release(given, 2);
+    return nothing_or(fits ? NULL : "the shapes do not fit each other");
+}
+
 /* ---- words of few bits as bytes, lowest first ---- */
 
 static PyObject *pack(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
@@ -478,6 +503,7 @@ static PyMethodDef methods[] = {
     METHOD(scaled, "scaled(messages, out, p, t, rest, inverse): adds round(q m / t) modulo p."),
     METHOD(drop, "drop(x, out, dropped, p, inverse): divides by a prime of the modulus, rounded."),
     METHOD(cut, "cut(x, p, bits): rounds x 2^bits / p in place."),
+    METHOD(fraction, "fraction(x, out, p, inverse): adds the part of q that x is in one prime of q, in 2^-64."),
     METHOD(pack, "pack(words, bytes, bits): writes words of few bits side by side."),
     METHOD(unpack, "unpack(bytes, words, bits): reads them."),
     {NULL, NULL, 0, NULL},

@@ -18,6 +18,7 @@ MOST_BITS = {1024: 27, 2048: 54, 4096: 109, 8192: 218, 16384: 438, 32768: 881}
 """Bits of q at the most, by N: the standard's table for 128 bits, ternary keys, errors of deviation 3.2."""
 
 ERROR = 21  # the largest error; their variance is ERROR / 2
+LEAST_FLOOD = 48  # bits, of exact sums
 FISHER = math.sqrt(3) / 2 * math.acosh(2)  # Fisher's information of a sum of three uniform numbers in [-1, 1]
 
 
@@ -158,6 +159,69 @@ class CoefficientParameters(Parameters):
         be a linear equation of the key. Eight times its deviation leaves at most 1/89 bit.
         """
         return 8 * math.sqrt(self.degree / 18) * self.unit
+
+
+@dataclass(frozen=True)
+class SumParameters(Parameters):
+    """Sums of numbers in coefficients, modulo a power of two: exact, and flooded. Answers are cut.
+
+    `terms` is how many numbers an answer adds, over all of its sums, at the most.
+    """
+
+    terms: int = 2**15
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.plain & (self.plain - 1) or any(p.bit_length() < PRIME_BITS for p in self.primes):
+            raise SumError(
+                f"sums are modulo a power of two, not {self.plain}, by primes of {PRIME_BITS} bits"
+            )
+        if self.flood_bits < LEAST_FLOOD:
+            raise SumError(
+                f"sums of {self.terms} numbers modulo {self.plain} leave no room for a flood of "
+                f"{LEAST_FLOOD} bits in {self.q.bit_length()} bits of q: take fewer rows"
+            )
+
+    @cached_property
+    def cut(self) -> int:
+        """Bits of a word of an answer: what cutting takes away is a quarter of a unit at the most."""
+        return self.plain.bit_length() + self.degree.bit_length() - 1
+
+    def _off(self, flood_bits: int) -> float:
+        """Return how far from a whole number a sum times t / q may lie: below 1/2 it decrypts."""
+        noise = 3 * 2 ** (flood_bits - 1) + self.terms * (2 * ERROR + 1) // 2 + self.zero_noise + 2
+        lost = 0.5 + 3 * len(self.primes) * 2.0 ** (self.cut - 64)  # rounding, and what fractions miss
+        off: float = noise * self.plain / self.q + lost * (1 + self.degree) * self.plain / 2**self.cut
+        return off
+
+    @cached_property
+    def flood_bits(self) -> int:
+        """Bits of each of the three uniform numbers that make a flood: as many as decrypt for certain."""
+        return max((bits for bits in range(1, 127) if self._off(bits) < 0.5), default=0)
+
+    def told(self, coefficients: int) -> float:
+        """Return the advantage that noise of this many sums gives, at the most, to tell inputs apart.
+
+        >>> f"{sum_ring(21, 30_000 * 23).told(100 * 47_000):.1e}"
+        '1.1e-08'
+        """
+        variance: float = self.terms * (ERROR / 2 + 1 / 12) + (2 * self.degree + 1) * ERROR / 2
+        return math.sqrt(FISHER * variance * coefficients) * 0.5**self.flood_bits
+
+
+MOST_SUM_BITS = 23
+
+
+def sum_ring(bits: int, terms: int) -> SumParameters:
+    """Return the ring for pairs of sums of this many bits each, of up to so many numbers an answer."""
+    if bits > MOST_SUM_BITS:
+        raise SumError(f"two sums of {bits} bits do not fit an answer: {MOST_SUM_BITS} are the most")
+    return _sum_ring(bits, 1 << max(terms - 1, 1).bit_length())
+
+
+@lru_cache
+def _sum_ring(bits: int, terms: int) -> SumParameters:
+    return SumParameters(4096, primes_below(2**50, 4096, 2), 1 << 2 * bits, terms)
 
 
 LEAN = SlotParameters(4096, primes_below(2**50, 4096, 2), primes_below(2**34, 4096, 1)[0])

@@ -120,11 +120,12 @@ def _modulo(small: Any, p: int) -> Words:
 def flood(words: Words, out: Words, p: int, bits: int) -> None:
     """Add the sums of three whole numbers of this many bits, each a low and a high word, less their mean."""
     parts = words.reshape(*out.shape, 3, 2)
-    high = (parts[..., 1] & np.uint64(2 ** (bits - 64) - 1)) % np.uint64(p)
+    low = parts[..., 0] & np.uint64(2 ** min(bits, 64) - 1)
+    high = (parts[..., 1] & np.uint64(2 ** max(bits - 64, 0) - 1)) % np.uint64(p)
     carried = times(high, 2**64 % p, p)
     total = np.full(out.shape, -3 * 2 ** (bits - 1) % p, dtype=np.uint64)
     for j in range(3):
-        total = plus(total, plus(carried[..., j], parts[..., j, 0] % np.uint64(p), p), p)
+        total = plus(total, plus(carried[..., j], low[..., j] % np.uint64(p), p), p)
     out[:] = plus(out, total, p)
 
 
@@ -143,16 +144,27 @@ def drop(x: Words, out: Words, dropped: int, p: int, inverse: int) -> None:
 
 
 def cut(x: Words, p: int, bits: int) -> None:
-    """Replace x by round(x 2^bits / p) modulo 2^bits: products of 128 bits from halves of 32."""
-    ratio, low_half, half = 2 ** (bits + 64) // p, np.uint64(2**32 - 1), np.uint64(32)
-    top, bottom = np.uint64(ratio >> 32), np.uint64(ratio & (2**32 - 1))
+    """Replace x by round(x 2^bits / p) modulo 2^bits."""
+    whole, below = _wide(x, 2 ** (bits + 64) // p)
+    x[:] = (whole + (below >> np.uint64(63))) & np.uint64(2**bits - 1)
+
+
+def fraction(x: Words, out: Words, p: int, inverse: int) -> None:
+    """Add x inverse 2^64 / p modulo 2^64, up to 3 units too small, for p above 2^49."""
+    whole, below = _wide(times(x, inverse, p), 2**113 // p)
+    out += (whole << np.uint64(15)) | (below >> np.uint64(49))
+
+
+def _wide(x: Words, factor: int) -> tuple[Words, Words]:
+    """Return the high and low words of products of 128 bits, from halves of 32."""
+    low_half, half = np.uint64(2**32 - 1), np.uint64(32)
+    top, bottom = np.uint64(factor >> 32), np.uint64(factor & (2**32 - 1))
     high, low = x >> half, x & low_half
     lowest = low * bottom
     middle = high * bottom + (lowest >> half)
     crossed = low * top + (middle & low_half)
-    whole = high * top + (middle >> half) + (crossed >> half)
-    below = (crossed << half) | (lowest & low_half)
-    x[:] = (whole + (below >> np.uint64(63))) & np.uint64(2**bits - 1)
+    whole: Words = high * top + (middle >> half) + (crossed >> half)
+    return whole, (crossed << half) | (lowest & low_half)
 
 
 def pack(words: Words, packed: Digests, bits: int) -> None:
