@@ -22,8 +22,8 @@ from colonnade.secure.sums import HIDING, SUMS
 
 TWO_PARTIES = (
     "secure.labels: two parties have no third one that could deal random words, so labels cannot be blind, "
-    "as they are by default; use algorithm = 'lbfgs' or 'secureboost', whose products or sums can be encrypted, "
-    "add a neutral party as secure.helper, or set secure.labels = 'clear', and the other party learns every label"
+    "as they are by default; use algorithm = 'lbfgs' or 'secureboost', which can encrypt what crosses, add "
+    "a neutral party as secure.helper, or set secure.labels = 'clear', and the other party learns every label"
 )
 BOTH_HOLD = (
     "secure.labels = 'blind': both parties hold the label, so nothing of it can be hidden; set "

@@ -53,7 +53,7 @@ def rows_together(ring: SumParameters, rows: int, bins: int) -> int:
 
 
 def encrypted_rows(key: SecretKey, ring: SumParameters, numbers: Words, apart: int) -> Ciphertexts:
-    """Return numbers modulo t encrypted, so many in a ciphertext; at least one ciphertext."""
+    """Return numbers modulo t encrypted, `apart` of them in a ciphertext; at least one ciphertext."""
     chunks = chunks_of(len(numbers), apart)
     room = np.zeros((1, chunks, ring.degree), dtype=np.uint64)
     padded = np.zeros(chunks * apart, dtype=np.uint64)

@@ -213,7 +213,7 @@ MOST_SUM_BITS = 23
 
 
 def sum_ring(bits: int, terms: int) -> SumParameters:
-    """Return the ring for pairs of sums of this many bits each, of up to so many numbers an answer."""
+    """Return the ring for pairs of sums of this many bits each, for this many numbers an answer."""
     if bits > MOST_SUM_BITS:
         raise SumError(f"two sums of {bits} bits do not fit an answer: {MOST_SUM_BITS} are the most")
     return _sum_ring(bits, 1 << max(terms - 1, 1).bit_length())
