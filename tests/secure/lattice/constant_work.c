@@ -64,11 +64,13 @@ int main(int count, char **arguments)
     secrets(x, N, p);
     add_errors(words, x, N, p);
     write_ternary(words, x, N, p);
-    add_flood(words, x, N, &m, 1, 3);
+    add_flood(words, x, N, &m, ~(word)0, 1, 3);
     secrets(a, N, t);
     add_scaled(a, x, N, p, t, factor_of(p % t, t), factor_of(12345, p));
     secrets(a, N, p);
     drop_prime(a, x, N, p - 4096, p, factor_of(12345, p));
+    secrets(a, N, p);
+    add_fractions(a, words, N, p, factor_of(12345, p));
     cut_words(x, N, p, 32);
     if (count > 1 && x[0] == 7)
         puts("seven");
