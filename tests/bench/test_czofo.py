@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,6 +94,7 @@ def test_the_accuracy_on_training_rows_is_that_of_measuring_them(monkeypatch: py
     seen = replace(tables, test=tables.train)  # so that the run itself measures training rows
     monkeypatch.setattr("colonnade_bench.czofo.case.experiment", lambda *_: (given, seen))
     record = czofo_case.measure(CASE)
+    assert record.train_accuracy is not None
     assert record.train_accuracy == pytest.approx(record.accuracy, abs=0.1)
     assert record.train_accuracy is not None
     assert record.train_accuracy > 50
@@ -116,7 +118,7 @@ def test_a_run_that_diverges_is_a_row_without_figures(seconds: float | None, tmp
     assert "use a smaller step" in record.ended
     assert np.isnan(record.accuracy) or record.accuracy < 50
     bench = Bench("czofo", "test", quick=True)
-    czofo.frameworks(bench, "a9a", {"czofo": record}, "")
+    czofo.frameworks(bench, "a9a", {"czofo": [record]}, "")
     assert "use a smaller step" in bench.grids[0].rows[0][-1]
 
 
@@ -135,7 +137,7 @@ def test_a_table_has_the_papers_figures_beside_ours() -> None:
         payload={"upload": 100_000, "reply": 50_000}, messages=10, seconds=1.0,
     )  # fmt: skip
     bench = Bench("czofo", "test", quick=True)
-    czofo.frameworks(bench, "a9a", {"czofo": record}, "")
+    czofo.frameworks(bench, "a9a", {"czofo": [record]}, "")
     (grid,) = bench.grids
     row = dict(zip(grid.columns, grid.rows[0], strict=True))
     assert (row["paper %"], row["ours %"]) == (84.86, 84.0)
@@ -197,7 +199,7 @@ def test_runs_with_a_slow_client_have_as_many_epochs_and_seeds_as_are_asked_for(
 
 
 def test_what_a_slow_client_cannot_be_asked_for_is_named(tmp_path: Path) -> None:
-    for words in (["--only", "slow:a9a:splitt"], ["--epochs", "3"], ["--only", "a9a", "--seeds", "3"]):
+    for words in (["--only", "slow:a9a:splitt"], ["--epochs", "3"], ["--only", "time", "--seeds", "3"]):
         given = CliRunner().invoke(command, ["czofo", *words, "--out", str(tmp_path)])
         assert isinstance(given.exception, JobError)
         assert words[-2] in str(given.exception)
@@ -211,6 +213,41 @@ def test_a_slow_clients_runs_are_beside_their_twins() -> None:
     assert row[-3:] == ["+0.00500", "0.00500", "134, 66"]
     names = {Asked("gmsc", "czofo-ef", 20, 3, slow).name for slow in (None, 0, 1)}
     assert len(names) == 3, "every run has a file of its own"
+
+
+def test_rows_are_means_of_seeds_and_zeroth_order_networks_have_a_step_of_the_grid() -> None:
+    """The step that did best on held-back rows is that of the runs that are reported, of every seed."""
+    asked: list[Case] = []
+
+    def measure(cases: Sequence[Case]) -> dict[str, Record]:
+        asked.extend(cases)
+        return {
+            case.name: Record(
+                case=case, machine="2 cores, here", device="cpu", payload={}, messages=1, seconds=1.0,
+                points=[Measurement(1.0, 10, 80.0 + case.seed - abs(case.train["step"] - 2e-3), 0.4)],
+            )
+            for case in cases
+        }  # fmt: skip
+
+    cases = [case for case in cases_of("mnist4", quick=False) if case.name in ("zoo-vfl", "vafl")]
+    found = czofo.of_seeds(czofo.tuned(cases, measure), measure, 3)
+    trials, reported = asked[: len(KINDS["mnist"]["values"].tried)], asked[-6:]
+    assert {trial.epochs for trial in trials} == {reported[0].epochs}
+    assert all(trial.validation and trial.seed not in (0, 1, 2) for trial in trials)
+    assert {case.train["step"] for case in reported if case.algorithm == "zoo-vfl"} == {2e-3}
+    assert [case.seed for case in reported] == [0, 1, 2] * 2
+    assert not any(case.validation for case in reported)
+    bench = Bench("czofo", "test", quick=True)
+    czofo.frameworks(bench, "mnist4", found, "")
+    row = dict(zip(bench.grids[0].columns, bench.grids[0].rows[-1], strict=True))
+    assert (row["seeds"], row["ours %"], row["+-"]) == (3, pytest.approx(81), pytest.approx(1))
+
+
+def test_all_rows_of_a_table_have_as_many_epochs() -> None:
+    for part in CASES:
+        for quick in (True, False):
+            cases = [case for case in cases_of(part, quick=quick) if case.world != "network"]
+            assert len({case.epochs for case in cases}) == 1
 
 
 def test_the_step_of_a_kind_is_the_one_that_did_best_on_validation_rows() -> None:

@@ -14,6 +14,7 @@ from colonnade.models.penalty import RIDGES
 from colonnade.run.federate import Tables
 from colonnade_bench.common import Bench
 from colonnade_bench.kernel import curves
+from colonnade_bench.kernel import splits as splits_module
 from colonnade_bench.kernel.penalties import penalties
 from colonnade_bench.kernel.runs import (
     job_for,
@@ -23,8 +24,9 @@ from colonnade_bench.kernel.runs import (
     tables_of,
     train_federated,
 )
-from colonnade_bench.kernel.splits import KINDS, Splits
+from colonnade_bench.kernel.splits import CHOOSING, GRIDS, KINDS, Splits
 from colonnade_bench.kernel.traffic import bits_compared
+from colonnade_bench.party_tables import held_out
 
 
 @pytest.mark.slow
@@ -39,20 +41,44 @@ def test_splits_are_counted_compared_and_kept(tmp_path: Path) -> None:
     }
     assert {kind: len(errors) for kind, errors in found.items()} == {
         "fdskl": 2, "fdskl-capped": 2, "dsg": 1, "dsg, capped": 1, "svc": 1, "pp-svmv": 1, "fd-svrg": 2,
-        "secureboost": 2,
+        "fdskl, tuned": 2, "fdskl-capped, tuned": 2, "fd-svrg, tuned": 2, "secureboost": 2,
     }  # fmt: skip
     assert all(error < 0.1 for errors in found.values() for error in errors)
-    figure, table = bench.grids
+    figure, grid, table = bench.grids
+    assert [row[1] for row in grid.rows] == list(GRIDS)
     spread = [edge(found[algorithm]) for algorithm in ("fdskl", "fdskl-capped") for edge in (min, max)]
     means = [np.mean(each) for each in found.values()]
     assert figure.rows == [["breast-cancer", *means, *spread, 2, 2]]
-    assert [row[1] for row in table.rows] == ["fdskl", "fdskl-capped", "secureboost"]
+    assert [row[1] for row in table.rows] == ["fdskl", "fdskl-capped", "fdskl, tuned", "secureboost"]
     assert table.rows[0][-1] is None
-    assert len(said) == 8 + 12
+    assert len(said) == 11 + 18
     again = Bench("fdskl", "kernels", quick=True)
     splits.kept().add(again, ["breast-cancer", "phishing"], 3, said.append)  # nothing is trained for it
     assert again.grids[0].rows[0] == figure.rows[0]
     assert again.grids[0].rows[1][1 : 1 + len(KINDS)] == [None] * len(KINDS)
+
+
+def test_settings_are_chosen_on_training_rows_of_a_split_that_is_not_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No row that judges a setting trained it, and none is a test row of the split."""
+    seen: list[tuple[set[bytes], set[bytes]]] = []
+
+    def train(tables: Tables, algorithm: str, seed: int, setting: object) -> SimpleNamespace:
+        parts = (tables.train, held_out(tables))
+        seen.append(tuple({row.tobytes() for row in np.asarray(p["party-0"].X)} for p in parts))  # type: ignore[arg-type]
+        return SimpleNamespace(error=0.1 if setting == GRIDS[algorithm][5] else 0.2)
+
+    monkeypatch.setattr(splits_module, "trained", train)
+    splits = Splits(tmp_path)
+    assert splits.setting("breast-cancer", "fdskl") == GRIDS["fdskl"][5]
+    assert splits.kept().setting("breast-cancer", "fdskl") == GRIDS["fdskl"][5]
+    assert len(seen) == len(GRIDS["fdskl"])
+    whole = tables_of("breast-cancer", CHOOSING)
+    test = {row.tobytes() for row in np.asarray(held_out(whole)["party-0"].X)}
+    for trained, judged in seen:
+        assert not trained & judged
+        assert not test & (trained | judged)
 
 
 def test_a_run_s_error_is_that_of_its_shares_on_the_test_rows() -> None:

@@ -27,6 +27,15 @@ def test_stars_wait_for_one_card_and_trees_for_their_height(q: int) -> None:
     assert 2 * T <= up <= 1.02 * (height + 2) * (T + 0.01)  # both sums come to the root
 
 
+@pytest.mark.parametrize("q", [2, 5, 8])
+def test_a_ring_waits_for_every_party_in_turn(q: int) -> None:
+    assert seconds(q, VALUES, SUMS["ring"], LINK) == pytest.approx(q * (T + 0.01), rel=0.02)
+    assert seconds(q, VALUES, RESULTS["ring"], LINK) == pytest.approx((q - 1) * (T + 0.01), rel=0.02)
+    both = seconds(q, VALUES, TRAINING["ring up, ring down"], LINK)
+    assert q * (T + 0.01) <= 1.02 * both  # a sum may begin while the result before is still on its way
+    assert both <= 1.02 * (2 * q - 1) * (T + 0.01)
+
+
 def test_lines_cross_where_a_tree_stays_below_a_star() -> None:
     lines = {"star": [(2.0, 1.0), (4.0, 3.0), (8.0, 7.0)], "tree": [(2.0, 2.0), (4.0, 3.0), (8.0, 4.0)]}
     assert crossing(lines, "star", "tree") == 8
@@ -44,6 +53,6 @@ def test_trees_win_with_many_parties_and_long_arrays_and_never_with_short_ones()
 def test_the_bench_says_where_the_lines_cross() -> None:
     bench = Bench("x", "x", quick=True)
     figure_4(bench, 2**12, parties=(2, 4, 8), link=Link(1e-5, 1e8))
-    assert [len(panel.lines) for panel in bench.panels] == [3, 2, 3]
+    assert [len(panel.lines) for panel in bench.panels] == [4, 3, 4]
     assert "reverse tree is faster than star from 4 parties on." in bench.grids[1].note
     assert [row[0] for row in bench.grids[-1].rows] == [256, 4096, 16384, 65536]

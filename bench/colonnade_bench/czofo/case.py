@@ -70,6 +70,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return int(self.train["epochs"])
 
     @property
+    def steps(self) -> str:
+        """The optimiser and the client's step, as the tables say them."""
+        step = self.train.get("step", "auto")
+        return f"{self.cascade.get('optimizer', 'sgd')} {step if isinstance(step, str) else f'{step:g}'}"
+
+    @property
     def speeds(self) -> list[float]:
         """The speeds of the server and of all clients."""
         slow = self.clients - 1 - self.seed % self.clients
@@ -161,6 +167,7 @@ def job_of(case: Case, classes: int, device: str = "cpu") -> Job:
         "cascade": case.cascade,
         "model": model,
         "network": {"deadline_s": 600.0},
+        "secure": {"labels": "clear"},  # as in the papers
     }
     if case.speed != 1.0:
         plain["network"]["speeds"] = case.speeds

@@ -2,14 +2,16 @@
 
 Every row is a case (`czofo.case`) whose record stays in OUT/records: what is there is not run again, so a
 bench can be made in pieces, also on several machines, and the tables say where each row comes from. The
-server is a party of its own without columns. Accuracy is that of the test rows after the last epoch.
+server is a party of its own without columns. Accuracy is that of the test rows after the last epoch, the
+mean of three seeds and their standard deviation. All rows of a table have as many epochs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 from msgspec.structs import replace
 
 from colonnade.data.datasets.loading import available
@@ -17,11 +19,12 @@ from colonnade.errors import JobError
 from colonnade_bench.common import Bench, Grid, Panel, Say
 from colonnade_bench.czofo import paper
 from colonnade_bench.czofo.case import Case, Measurement, Record
-from colonnade_bench.czofo.cases import cases_of
+from colonnade_bench.czofo.cases import BETWEEN_PROCESSES, cases_of
 from colonnade_bench.czofo.paper import FRAMEWORKS, REACHED, THRESHOLDS, Printed
 from colonnade_bench.czofo.privacy import privacy
 from colonnade_bench.czofo.records import Measure, records
 from colonnade_bench.czofo.slow import NAMES, Asked, slow
+from colonnade_bench.czofo.steps import with_step_of, zoo_trials
 from colonnade_bench.czofo.time import times
 
 TITLES = {
@@ -45,6 +48,7 @@ NOTES = {
     ),
 }
 PARTS = (*TITLES, "slow", "time", "privacy")
+SEEDS = 3  # runs of every row of a table
 QUICK = tuple(part for part in PARTS if part not in ("mnist2", "mnist8"))
 BYTES = (
     "MB are 10^6 bytes as the meter counted them: all that was sent in training, framing and the first pass "
@@ -75,17 +79,13 @@ def run(
 ) -> list[Path]:
     """Make the tables of all parts, or of some; cases that have a record are not run again.
 
-    Other seeds than usual are those of `slow`, other epochs those of `slow` and `cifar10`.
+    Other epochs and seeds than usual are those of the tables and of `slow`.
     """
     parts = {piece.partition(":")[0] for piece in only}
-    if (
-        (epochs and not parts <= {"slow", "cifar10"})
-        or (seeds and parts != {"slow"})
-        or (epochs and not only)
-    ):
+    if (epochs or seeds) and (not only or not parts <= {"slow", *TITLES}):
         raise JobError(
-            "--epochs, --seeds: of czofo only runs with a slow client have these, and cifar10 epochs; add "
-            "--only slow, or --only cifar10"
+            "--epochs, --seeds: of czofo these are for its tables and for slow clients; add --only slow, or "
+            f"--only {', '.join(TITLES)}"
         )
     bench = Bench("czofo", "VFL-CZOFO: split networks in few bytes", quick)
 
@@ -101,32 +101,60 @@ def run(
         elif name == "slow":
             slow(bench, measure, out / "records", say, Asked(named, epochs, seeds, quick))
         else:
-            tables(bench, name, measure, say, named, quick=quick, epochs=epochs)
+            tables(bench, name, measure, say, named, quick=quick, epochs=epochs, seeds=seeds)
         bench.write(out)  # a full run takes long, and what is there can be read meanwhile
     return bench.write(out)
 
 
-def frameworks(bench: Bench, part: str, found: Mapping[str, Record], note: str) -> None:
-    """Add one of Tables 3, 6, 7, 9 and 10, and the figure that goes with it."""
+def frameworks(bench: Bench, part: str, found: Mapping[str, Sequence[Record]], note: str) -> None:
+    """Add one of Tables 3, 6, 7, 9 and 10, and the figure that goes with it; of several seeds the means."""
     threshold, rows = THRESHOLDS[part], []
     reached = REACHED.get(part, threshold)
-    for name, record in found.items():
-        theirs = FRAMEWORKS[part].get(name, Printed(float("nan")))
+    for name, seeds in found.items():
+        theirs, record = FRAMEWORKS[part].get(name, Printed(float("nan"))), seeds[0]
         rows.append([
-            name, record.case.world, record.last.epochs, theirs.accuracy, record.accuracy,
-            record.train_accuracy,
-            theirs.to_threshold, record.megabytes_to(reached),
-            theirs.total, record.megabytes, record.payload_megabytes, *record.framing, _where(record),
+            name, record.last.epochs, len(seeds), theirs.accuracy,
+            mean(each.accuracy for each in seeds), deviation(each.accuracy for each in seeds),
+            mean(each.train_accuracy for each in seeds), theirs.to_threshold,
+            mean(each.megabytes_to(reached) for each in seeds),
+            theirs.total, record.megabytes, record.payload_megabytes, record.case.steps, _where(record),
         ])  # fmt: skip
     heads = [
-        "framework", "world", "epochs", "paper %", "ours %", "training rows %",
+        "framework", "epochs", "seeds", "paper %", "ours %", "+-", "training rows %",
         f"paper MB to {threshold:g}%", f"MB to {reached:g}%", "paper MB", "MB", "payload MB",
-        "framing %", "TLS %", "made on",
+        "step", "made on",
     ]  # fmt: skip
     bench.grids.append(Grid(TITLES[part], heads, rows, f"{note} {BYTES}"))
     drawn = FRAMEWORKS[part] or FRAMEWORKS["mnist4"]  # more than the paper's lines nobody can tell apart
     title = TITLES[part].rpartition(": ")[2]
-    curves(bench, title, {name: found[name] for name in drawn if name in found})
+    curves(bench, title, {name: found[name][0] for name in drawn if name in found})
+
+
+def between_processes(bench: Bench, part: str, found: Mapping[str, Sequence[Record]]) -> None:
+    """Add what messages cost between processes, from short runs that are there for their bytes."""
+    rows = [
+        [name, record.last.epochs, record.megabytes, record.payload_megabytes, *record.framing]
+        for name, (record, *_) in found.items()
+    ]
+    heads = ["framework", "epochs", "MB", "payload MB", "framing %", "TLS %"]
+    if rows:
+        bench.grids.append(Grid(f"{TITLES[part]}, between processes", heads, rows))
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of some numbers; None where one of them is not known.
+
+    >>> mean([1.0, 2.0]), mean([1.0, None])
+    (1.5, None)
+    """
+    known = list(values)
+    return None if None in known else float(np.mean(np.array(known, dtype=np.float64)))
+
+
+def deviation(values: Iterable[float]) -> float | None:
+    """Return the standard deviation of some numbers; None of a single one."""
+    known = list(values)
+    return float(np.std(known, ddof=1)) if len(known) > 1 else None
 
 
 def curves(bench: Bench, title: str, found: Mapping[str, Record]) -> None:
@@ -158,6 +186,7 @@ def tables(
     *,
     quick: bool,
     epochs: int | None = None,
+    seeds: int | None = None,
 ) -> None:
     """Measure all cases of a part, or those that are named, and add its tables and figures."""
     cases = [case for case in cases_of(part, quick=quick) if not named or case.name in named]
@@ -166,13 +195,54 @@ def tables(
     if not available(dataset := cases[0].dataset):
         say(f"{dataset} is not on this machine, left out")
         return
-    found = measure(cases)
+    if not quick:
+        cases = tuned(cases, measure)
+    found = of_seeds(cases, measure, seeds or (1 if quick else SEEDS))
     note = "linear" if part in ("a9a", "gmsc") else part.rstrip("248")
     few = f"{cases[0].rows} training rows. " if cases[0].rows else ""
-    shown = {name: record for name, record in found.items() if "q =" not in name}
+    apart = {name: found.pop(name) for name in list(found) if name.endswith(BETWEEN_PROCESSES)}
+    shown = {name: records for name, records in found.items() if "q =" not in name}
     frameworks(bench, part, shown, few + NOTES[note])
+    between_processes(bench, part, apart)
     if part == "cifar10" and not quick:
-        ablations(bench, found)
+        ablations(bench, {name: first for name, (first, *_) in found.items()})
+
+
+def tuned(cases: Sequence[Case], measure: Measure) -> list[Case]:
+    """Return the cases; those of zeroth-order networks have the step of the grid that was most accurate.
+
+    The steps of all others were chosen in the same way by `steps`, and stand there.
+    """
+    trials = {case.name: zoo_trials(case) for case in cases if _zeroth(case)}
+    found = measure([trial for some in trials.values() for trial in some])
+
+    def accuracy(trial: Case) -> float:
+        record = found.get(trial.name)
+        return record.accuracy if record is not None and record.complete else 0.0
+
+    return [
+        with_step_of(case, max(trials[case.name], key=accuracy)) if case.name in trials else case
+        for case in cases
+    ]
+
+
+def _zeroth(case: Case) -> bool:
+    """Whether a case is a network that learns from function values."""
+    return case.algorithm in ("zoo-vfl", "syn-zoo-vfl") and case.dataset in ("mnist", "cifar10")
+
+
+def of_seeds(cases: Sequence[Case], measure: Measure, seeds: int) -> dict[str, list[Record]]:
+    """Return the records of every case, of so many seeds; of what is there for its bytes alone of one."""
+    each = {
+        case.name: [
+            replace(case, seed=seed, name=f"{case.name}, seed {seed}" if seed else case.name)
+            for seed in range(1 if "q =" in case.name or case.world == "network" else seeds)
+        ]
+        for case in cases
+    }
+    found = measure([case for some in each.values() for case in some])
+    records = {name: [found[case.name] for case in some if case.name in found] for name, some in each.items()}
+    return {name: some for name, some in records.items() if some}
 
 
 def ablations(bench: Bench, found: Mapping[str, Record]) -> None:

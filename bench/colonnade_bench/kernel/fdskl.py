@@ -17,7 +17,7 @@ all figures, of fewer splits. What a split gave stays in OUT/splits, a point of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -27,19 +27,20 @@ from colonnade_bench.common import Bench, Say
 from colonnade_bench.kernel.curves import figure_3
 from colonnade_bench.kernel.growth import figure_5
 from colonnade_bench.kernel.made_up import SETS as MADE_UP
-from colonnade_bench.kernel.splits import Splits
+from colonnade_bench.kernel.splits import GRIDS, Splits
 from colonnade_bench.kernel.topologies import figure_4
 from colonnade_bench.kernel.traffic import COMPARED, bits_compared, traffic
 from colonnade_bench.papers import FDSKL, here
 
 TITLE = "FDSKL: kernels over split columns"
 PARTS = {
+    "grid": "settings of Figure 6, on a split that is not reported",
     "first": "Figure 6 and Table 4 of the first split",
     "figure3": "test error against processor time",
     "bits": "projections of 16 and of 32 bits",
     "figure5": "how training time grows",
     "traffic": "bytes pass by pass",
-    "figure4": "stars and trees",
+    "figure4": "stars, trees and rings",
     "splits": "Figure 6 and Table 4 of all splits",
 }
 LAST = ("splits:kept",)
@@ -60,7 +61,13 @@ def pieces(quick: bool) -> list[str]:
     ]
     compared = [f"bits:{name}" for name in _compared()]
     curves = [f"figure3:{name}" for name in _curved(names, quick)]
-    return [*first, "figure5", *compared, *curves, "traffic", "figure4", *chain.from_iterable(others)]
+    grids = [
+        f"grid:{name}:{algorithm}:{at}"
+        for name in longest
+        for algorithm, settings in GRIDS.items()
+        for at in range(len(settings))
+    ]
+    return [*grids, *first, "figure5", *compared, *curves, "traffic", "figure4", *chain.from_iterable(others)]
 
 
 def run(
@@ -83,6 +90,13 @@ def _piece(bench: Bench, piece: str, splits: Splits, names: Sequence[str], say: 
     part, *which = piece.split(":")
     quick = bench.quick
     match part:
+        case "grid" if which:
+            name, algorithm, at = which
+            say(f"{name}, {algorithm}: {splits.error_held_back(name, algorithm, int(at)):.4f}")
+        case "grid":
+            for name, algorithm in product(names, GRIDS):
+                say(f"{name}, {algorithm}: {splits.setting(name, algorithm)}")
+            bench.grids.append(splits.grid(names))
         case "first":
             splits.add(bench, names, 1, say)
         case "figure3":

@@ -89,6 +89,8 @@ def job_for(tables: Tables, algorithm: str, seed: int, **sections: Any) -> Job:
     data = {"train": tables.dataset, "parties": len(tables.train), "active": len(tables.active)}
     train = {"loss": "smooth_hinge", "evaluate_every": 0, "tolerance": 0.0, **sections.pop("train", {})}
     plain = {"algorithm": algorithm, "seed": seed, "compare": False, "data": data, "train": train}
+    # histograms of trees may be hidden as well; all else is compared as the papers run it
+    plain["secure"] = {"labels": "blind" if algorithm == "secureboost" else "clear"}
     return job_from({**plain, **sections})
 
 
@@ -147,7 +149,7 @@ def _svc_error(X: Matrix, y: Floats, X_test: Matrix, y_test: Floats, seed: int) 
     return wrong(fit.decision_function(X_test), y_test), seconds
 
 
-def fd_svrg(tables: Tables, seed: int) -> Trained:
+def fd_svrg(tables: Tables, seed: int, **sections: Any) -> Trained:
     """FD-SVRG: a linear model, every party with the label; it has an intercept, which kernels do not need."""
     first = tables.active[0]
 
@@ -160,5 +162,6 @@ def fd_svrg(tables: Tables, seed: int) -> Trained:
     ready = replace(
         tables, train=linear(tables.train), test=linear(held_out(tables)), active=tuple(tables.train)
     )
-    train = {"loss": "logistic", "epochs": 30, "batch": max(64, rows_in(tables) // 200)}
-    return train_federated(job_for(ready, "fd-svrg", seed, train=train), ready)
+    own = {"loss": "logistic", "epochs": 30, "batch": max(64, rows_in(tables) // 200)}
+    train = {**own, **sections.pop("train", {})}
+    return train_federated(job_for(ready, "fd-svrg", seed, train=train, **sections), ready)

@@ -1,13 +1,15 @@
-"""Stars and trees against the number of parties (FDSKL, Figure 4), by the sums and broadcasts that ship.
+"""Stars, trees and rings against the number of parties (FDSKL, Figure 4): the sums and broadcasts that ship.
 
 Parties are real endpoints on the simulated net, each with one network card (`net/simulated.py`).
 With L the latency and T an array's time through a card, the formulas are
 
     sum over a star       L + (q - 1) T           result over a star            L + (q - 1) T
     sum along two trees   h (L + T) + 2 T         result down a reverse tree    log2(q) (L + T)
+    sum around a ring     q (L + T)               result around a ring          (q - 1) (L + T)
 
 with h about log2(q): the papers' sum sends masked values and masks along a tree each, and both arrive at the
-root. Seconds are of the net alone; arithmetic is not charged.
+root. Seconds are of the net alone; arithmetic is not charged. The ring is here for the figure alone: around
+it two neighbours of a party learn its piece together, so none ships.
 
 In rounds of training the result of one is what the shares of the next wait for. A star then loses less than
 the formulas say, since the first to hear sends while the last still waits.
@@ -19,11 +21,12 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from colonnade.job import Broadcast
-from colonnade.messages import Backward
+from colonnade.messages import Backward, Piece
 from colonnade.net.clock import VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.simulated import Link, SimulatedHub
@@ -48,20 +51,73 @@ def masked(net: Endpoint) -> MaskedSum:
 
 
 @dataclass(frozen=True)
+class RingSum:
+    """Add up around a ring: the root veils its numbers and passes them on, and every party adds its own.
+
+    Back at the root the veil is taken off. Two neighbours together learn the piece of the party between.
+    """
+
+    net: Endpoint
+
+    @property
+    def next(self) -> str:
+        """The party that follows this one."""
+        order = self.net.parties
+        return order[(order.index(self.net.me) + 1) % len(order)]
+
+    async def give(self, piece: Any, *, root: str, tag: int) -> None:
+        order = self.net.parties
+        before = order[order.index(self.net.me) - 1]
+        heard = await self.net.recv(Piece, before, tag)
+        await self.net.send(self.next, Piece(tag, heard.values + piece))
+
+    async def collect(self, piece: Any, *, tag: int) -> Any:
+        veil = np.random.default_rng(tag).standard_normal(piece.shape)
+        await self.net.send(self.next, Piece(tag, piece + veil))
+        total = (await self.net.recv(Piece, self.net.parties[-1], tag)).values
+        return total - veil
+
+    async def settle(self) -> None:
+        """Do nothing: no party hosts numbers of others."""
+
+    async def drop(self, tag: int) -> None:
+        """Do nothing, for the same reason."""
+
+    async def close(self) -> None:
+        """Do nothing, for the same reason."""
+
+
+async def pass_on(net: Endpoint, message: Backward | None) -> None:
+    """Pass a result around the ring: the root begins, and the last party keeps it."""
+    order = net.parties
+    here = order.index(net.me)
+    if message is None:
+        (_, message), *_ = await anext(aiter(net.stream(Backward)))
+    if here + 1 < len(order):
+        await net.send(order[here + 1], message)
+
+
+@dataclass(frozen=True)
 class Way:
     """How numbers go up to the root and how the result comes down; either may be left out."""
 
     up: Callable[[Endpoint], SecureSum] | None = None
-    down: Broadcast | None = None
+    down: Broadcast | Literal["ring"] | None = None
     rounds: int = 1
 
 
-SUMS = {"masked star": Way(up=masked), "plain star": Way(up=PlainSum), "tree": Way(up=TreeSum)}
-RESULTS = {"star": Way(down="star"), "reverse tree": Way(down="tree")}
+SUMS = {
+    "masked star": Way(up=masked),
+    "plain star": Way(up=PlainSum),
+    "tree": Way(up=TreeSum),
+    "ring": Way(up=RingSum),
+}
+RESULTS = {"star": Way(down="star"), "reverse tree": Way(down="tree"), "ring": Way(down="ring")}
 TRAINING = {
     "masked star up, star down": Way(masked, "star", rounds=4),
     "masked star up, reverse tree down": Way(masked, "tree", rounds=4),
     "tree up, reverse tree down": Way(TreeSum, "tree", rounds=4),
+    "ring up, ring down": Way(RingSum, "ring", rounds=4),
 }
 
 
@@ -74,12 +130,16 @@ async def _take_part(net: Endpoint, secure: SecureSum | None, way: Way, values: 
             expected = piece[0] * (1 if secure is None else len(net.parties))
             if not np.allclose(total, expected):
                 raise ArithmeticError(f"the sum of {len(net.parties)} parties is {total[0]}")
-            if way.down is not None:
+            if way.down == "ring":
+                await pass_on(net, Backward(number, total))
+            elif way.down is not None:
                 await net.spread(Backward(number, total))
         else:
             if secure is not None:
                 await secure.give(piece, root=root, tag=number)
-            if way.down is not None:
+            if way.down == "ring":
+                await pass_on(net, None)
+            elif way.down is not None:
                 await net.drain(Backward)
     waits = net.me == root if way.down is None else True
     when = net.clock.now() if waits else 0.0
@@ -95,7 +155,7 @@ def seconds(q: int, values: int, way: Way, link: Link = GIGABIT) -> float:
     async def main() -> float:
         hub = SimulatedHub(link)
         names = tuple(f"party{at:03}" for at in range(q))
-        down = way.down or "star"
+        down: Broadcast = "tree" if way.down == "tree" else "star"
         nets = [
             Endpoint(name, names, hub.wire(name), VirtualClock(), run=1, broadcast=down) for name in names
         ]

@@ -7,8 +7,8 @@ decides the accounting: the papers serve forwards for free; charged, a party pay
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from colonnade.job import job_from
@@ -162,7 +162,7 @@ def straggling(
     """Time to a sub-optimality with one party at speed s, for every schedule of the backward conversation."""
     data = problem("a9a")
     rows: list[list[Any]] = []
-    for batch, what in itertools.product(batches, forwards_cost):
+    for batch, what in product(batches, forwards_cost):
         machinery = machines(costs, data, straggler(s), forwards=what == "charged")
         base = None
         for name, schedule in SCHEDULES.items():
@@ -264,14 +264,15 @@ def loss_curves(
 # -- speed-up ---------------------------------------------------------------------------------------------
 
 
-# conversation: what one party alone runs, and the lines of the figure with the slow party's speed
+# conversation: what one party alone runs, and the lines of the figure with the slow party's speed; the
+# estimator's name follows
 SPEEDUPS: dict[str, tuple[str, dict[str, tuple[str, float]]]] = {
     "backward": (
-        "vfb-svrg",
+        "vfb-{}",
         {
-            "asynchronous": ("vfb2-svrg", 1.0),
-            "asynchronous, one slow": ("vfb2-svrg", 0.6),
-            "synchronous, one slow": ("vfb-svrg", 0.6),
+            "asynchronous": ("vfb2-{}", 1.0),
+            "asynchronous, one slow": ("vfb2-{}", 0.6),
+            "synchronous, one slow": ("vfb-{}", 0.6),
         },
     ),
     "pull": (
@@ -285,16 +286,32 @@ SPEEDUPS: dict[str, tuple[str, dict[str, tuple[str, float]]]] = {
 }
 
 
-def speedup(bench: Bench, costs: Costs, say: Say, name: str, *, counts: Sequence[int], epochs: int) -> None:
+def speedup(
+    bench: Bench,
+    costs: Costs,
+    say: Say,
+    name: str,
+    *,
+    counts: Sequence[int],
+    epochs: int,
+    estimators: Sequence[str] = ESTIMATORS,
+    regularizers: Sequence[str] = ("l2", "nonconvex"),
+) -> None:
     """Time to a sub-optimality with 1 party over that with q (VFB2 Figure 2).
 
     The sub-optimality is the one that a single party reaches in so many epochs.
     """
     rows: list[list[Any]] = []
-    terms = {"batch": 256, "epochs": epochs}
-    for conversation, (alone, lines) in SPEEDUPS.items():
+    for (conversation, (alone, lines)), estimator, regularizer in product(
+        SPEEDUPS.items(), estimators, regularizers
+    ):
+        if conversation == "pull" and estimator != "svrg":
+            continue  # its synchronous twin has SVRG alone
+        what = f"{conversation}, {estimator.upper()}, {regularizer}"
+        terms = {"batch": 256, "epochs": epochs, "regularizer": regularizer}
         whole = problem(name, q=1)
-        single = train(whole, alone, train=terms, network=machines(costs, whole, [1.0], forwards=False))
+        network = machines(costs, whole, [1.0], forwards=False)
+        single = train(whole, alone.format(estimator), train=terms, network=network)
         gap, base = single.gaps[-1], single.seconds
         points: dict[str, list[tuple[float, float]]] = {}
         for line, (algorithm, s) in lines.items():
@@ -302,21 +319,22 @@ def speedup(bench: Bench, costs: Costs, say: Say, name: str, *, counts: Sequence
             for q in counts[1:]:
                 data = problem(name, q=q)
                 network = machines(costs, data, straggler(s, q), forwards=False)
-                more = {**terms, "epochs": 2 * epochs}
-                trace = train(data, algorithm, active=2, target=gap, train=more, network=network)
-                seconds = trace.time_to(gap)
+                how: dict[str, Any] = {"active": 2, "target": gap, "network": network}
+                how["train"] = {**terms, "epochs": 2 * epochs}
+                seconds = train(data, algorithm.format(estimator), **how).time_to(gap)
                 points[line].append((q, base / seconds if seconds else float("nan")))
-                say(f"speed-up, {conversation}, {line}, {q} parties: {points[line][-1][1]:.2f}")
-            rows.append([conversation, line, f"{gap:.1e}", *(ratio for _, ratio in points[line])])
-        bench.panels.append(Panel(f"Speed-up, {conversation}", "parties", "speed-up", points))
+                say(f"speed-up, {what}, {line}, {q} parties: {points[line][-1][1]:.2f}")
+            of_line = (ratio for _, ratio in points[line])
+            rows.append([conversation, estimator, regularizer, line, f"{gap:.1e}", *of_line])
+        bench.panels.append(Panel(f"Speed-up, {what}", "parties", "speed-up", points))
     stand_in = "" if name == VFB2_FIGURE_2[0] else f" (the paper: {VFB2_FIGURE_2[0]})"
     note = (
-        f"SVRG on {name}{stand_in}, batch 256, forwards for free; backward: 2 parties with the label, pull: "
+        f"{name}{stand_in}, batch 256, forwards for free; backward: 2 parties with the label, pull: "
         "all; the slow party has 60% of the others' speed. The papers show curves, with a slow party in "
         "synchronous runs only: near linear for asynchronous, clearly below for synchronous ones. In the "
         "pull conversation a slow party makes fewer updates and holds up nobody. In the backward "
         "conversation every round updates every block, so a slow party's block is behind in both schedules; "
         "joined calls help where calls cost more than values, and with batches of 256 dense rows they do not."
     )
-    columns = ["conversation", "q =", "gap", *map(str, counts)]
+    columns = ["conversation", "estimator", "penalty", "q =", "gap", *map(str, counts)]
     bench.grids.append(Grid("Speed-up in the number of parties", columns, rows, note))

@@ -15,7 +15,7 @@ from colonnade_bench.calibrate import calibrated, kernel_times, words
 from colonnade_bench.common import Bench, Say
 from colonnade_bench.linear.against import against_pooled
 from colonnade_bench.linear.lossless import Lossless
-from colonnade_bench.linear.pace import loss_curves, speedup, straggling
+from colonnade_bench.linear.pace import ESTIMATORS, loss_curves, speedup, straggling
 from colonnade_bench.linear.rates import first_order
 from colonnade_bench.linear.slow_party import SPLITS as SLOW_SPLITS
 from colonnade_bench.linear.slow_party import SlowParty
@@ -53,9 +53,10 @@ def table_2_slow(quick: bool) -> SlowParty:
 def pieces(quick: bool) -> list[str]:
     """What can run side by side, the longest first."""
     curves = [f"curves:{name}:{problem}" for name in _curved(quick) for problem in _problems(quick)]
+    figure_2 = [f"speedup:{kind}:{penalty}" for kind in ESTIMATORS for penalty in _problems(quick)]
     batches = [f"straggling:{batch}:{cost}" for batch in _batches(quick) for cost in FORWARDS]
     return [
-        *batches, "speedup", *curves, "convergence", "calibration", "against", *table_2_slow(quick).pieces(),
+        *batches, *figure_2, *curves, "convergence", "calibration", "against", *table_2_slow(quick).pieces(),
         *table_2(quick).pieces(),
     ]  # fmt: skip
 
@@ -83,8 +84,12 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> Non
             terms: dict[str, Any] = {"gap": 1e-3, "s": 0.4, "epochs": 12, "seeds": 1 if quick else 5}
             straggling(bench, calibrated(out), say, batches=batches, forwards_cost=cost, **terms)
         case "speedup" if name := first_here(VFB2_FIGURE_2):
-            counts, epochs = ((1, 4, 16), 4) if quick else ((1, 2, 4, 8, 16), 20)
-            speedup(bench, calibrated(out), say, name, counts=counts, epochs=epochs)
+            terms = (
+                {"counts": (1, 4, 16), "epochs": 4} if quick else {"counts": (1, 2, 4, 8, 16), "epochs": 20}
+            )
+            estimators, problems = (which[:1], which[1:]) if which else (ESTIMATORS, _problems(quick))
+            terms |= {"estimators": estimators, "regularizers": problems}
+            speedup(bench, calibrated(out), say, name, **terms)
         case "curves":
             sets, problems = (which[:1], which[1:]) if which else (_curved(quick), _problems(quick))
             loss_curves(
