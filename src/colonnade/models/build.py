@@ -30,7 +30,7 @@ def party_model(spec: ModelSpec, columns: int, device: Device = "cpu") -> Model:
                     f"and there are {columns} columns"
                 )
             return cnn(shape, spec.channels, spec.width, device=device)
-        case _:
+        case "mlp" | "torch" | "function" | "program":
             return _named(spec, columns, spec.width, device)
 
 
@@ -60,7 +60,7 @@ def server_model(
             return Sum(columns, outputs, unit=unit, offset=offset)
         case "linear":
             return Linear(columns, outputs, bias=True, start=1.0)
-        case _:
+        case "mlp" | "torch" | "function" | "program":
             return _named(spec, columns, outputs, device)
 
 
@@ -77,10 +77,12 @@ def _named(spec: ModelSpec | ServerSpec, columns: int, outputs: int, device: Dev
             from colonnade.models.network import mlp
 
             return mlp(columns, spec.hidden, outputs, device=device)
-        case _:
+        case "torch":
             from colonnade.models.network import network_of
 
             return network_of(load(spec.path or "")(columns, outputs), device=device)
+        case "linear" | "cnn" | "sum":
+            raise RuntimeError(f"a {spec.kind} model is not one that parties and server share")
 
 
 def load(path: str) -> Any:

@@ -259,6 +259,7 @@ def main(line: socket.socket) -> None:
     import_scipy()
     import scipy.special  # noqa: F401  every holder of labels would import it in the middle of its first round
 
+    import colonnade.conversations.linear.pull_record
     import colonnade.conversations.linear.record
     import colonnade.run.party_process  # noqa: F401
     from colonnade.job.section import Section, fields_of

@@ -12,7 +12,7 @@ from colonnade.conversations.conversation import Conversation
 
 ROWS = {
     "backward": "linear.record:BACKWARD",
-    "pull": "linear.record:PULL",
+    "pull": "linear.pull_record:PULL",
     "full": "linear.full_record:FULL",
     "kernel": "kernel.record:KERNEL",
     "gram": "kernel.record:GRAM",

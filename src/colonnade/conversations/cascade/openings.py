@@ -131,7 +131,7 @@ class _Cascade(Declaration):
             case "deltas":
                 deltas = Deltas(asked.smoothing, asked.directions, asked.mu, asked.two_sided, asked.per)
                 shape = deltas.shape(batch, width)
-            case _:
+            case "gradient" | "embeddings":
                 shape = (batch, width)
         count, size = int(np.prod(shape)), self.down.size(shape)
         if everybody:
