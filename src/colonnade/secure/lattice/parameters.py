@@ -202,8 +202,8 @@ class SumParameters(Parameters):
     def told(self, coefficients: int) -> float:
         """Return the advantage that noise of this many sums gives, at the most, to tell inputs apart.
 
-        >>> f"{sum_ring(21, 30_000 * 23).told(100 * 47_000):.1e}"
-        '1.1e-08'
+        >>> f"{sum_ring(21, 30_000).told(100 * 47_000):.1e}"
+        '4.2e-11'
         """
         variance: float = self.terms * (ERROR / 2 + 1 / 12) + (2 * self.degree + 1) * ERROR / 2
         return math.sqrt(FISHER * variance * coefficients) * 0.5**self.flood_bits
