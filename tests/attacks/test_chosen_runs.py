@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.conversations.two.test_train import made
+from tests.conversations.encrypted.test_train import made
 from tests.deploy.companies import job
 from tests.oracles.tables import random_job
 
 from colonnade.arrays import Floats
-from colonnade.conversations.linear.algorithm import encrypted
-from colonnade.conversations.linear.two import own_columns, products
-from colonnade.conversations.linear.two.line import Line
-from colonnade.conversations.linear.two.noise import OwnNoise
+from colonnade.conversations.linear.encrypted import encrypted_products as products
+from colonnade.conversations.linear.encrypted import home_columns as own_columns
+from colonnade.conversations.linear.noisy.row_noise import OwnNoise
+from colonnade.conversations.linear.parties import encrypted as encrypted
+from colonnade.conversations.peer_line import PeerLine
 from colonnade.deploy.books.opened import Opened, OpenedBooks
 from colonnade.deploy.policy.cost_limits import check_floors
 from colonnade.deploy.settings import Limits
@@ -74,7 +75,7 @@ def broken_off(tables: Tables, folder: Path, monkeypatch: pytest.MonkeyPatch, ti
     train = {"epochs": 4, "l2": 1e-3, "tolerance": 0.0}
     job = random_job(tables, "lbfgs", train=train, secure=BLIND, checkpoint={"every": 3})
     plan, data = plan_for(job, tables)
-    one_pass, columns = encrypted.EncryptedConversation.one_pass, own_columns.OwnColumns
+    one_pass, columns = encrypted.EncryptedParty.one_pass, own_columns.HomeColumns
     session = [0]
 
     async def cut(self: Any) -> Any:
@@ -85,8 +86,8 @@ def broken_off(tables: Tables, folder: Path, monkeypatch: pytest.MonkeyPatch, ti
     def turned(X: Any, *rest: Any) -> Any:
         return columns(-X if session[0] % 2 and X.shape[1] == 3 else X, *rest)
 
-    monkeypatch.setattr(encrypted.EncryptedConversation, "one_pass", cut)
-    monkeypatch.setattr(encrypted, "OwnColumns", turned)
+    monkeypatch.setattr(encrypted.EncryptedParty, "one_pass", cut)
+    monkeypatch.setattr(encrypted, "HomeColumns", turned)
     for session[0] in range(times):
         with pytest.raises(Aborted):
             launch(Launch(plan, data, out=folder, resume=session[0] > 0))
@@ -155,14 +156,14 @@ def test_columns_that_are_said_to_be_too_small_are_refused(
     monkeypatch: pytest.MonkeyPatch, said: int
 ) -> None:
     """Noise goes by how large columns are said to be; no column's largest number is below the usual one."""
-    telling = Line.tell
+    telling = PeerLine.tell
 
-    async def lies(line: Line, *told: int) -> None:
+    async def lies(line: PeerLine, *told: int) -> None:
         if line.net.me == "party1" and len(told) == 2 + 3:
             told = (*told[:2], *(said for _ in told[2:]))
         await telling(line, *told)
 
-    monkeypatch.setattr(Line, "tell", lies)
+    monkeypatch.setattr(PeerLine, "tell", lies)
     tables = made(rows=ROWS, test=0)
     plan, data = plan_for(random_job(tables, "lbfgs", train={"epochs": 3}, secure=BLIND), tables)
     with pytest.raises(ProtocolError, match="party1 says that a column's largest number"):

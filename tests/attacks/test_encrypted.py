@@ -14,8 +14,9 @@ from colonnade.attacks import encrypted
 from colonnade.attacks.audit import audit_run
 from colonnade.attacks.case import Case
 from colonnade.attacks.lattice import reduced
-from colonnade.conversations.linear.two import own_columns, rare
-from colonnade.conversations.linear.two.noise import OwnNoise
+from colonnade.conversations.linear.encrypted import home_columns as own_columns
+from colonnade.conversations.linear.noisy import rare as rare
+from colonnade.conversations.linear.noisy.row_noise import OwnNoise
 from colonnade.data.table import Table
 from colonnade.findings import Finding
 from colonnade.run.federate import Tables, plan_for

@@ -13,7 +13,7 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.attacks.case import Case, ColumnGuess, LabelGuess
-from colonnade.conversations.linear.two.rare import dense, gram, steady
+from colonnade.conversations.linear.noisy.rare import dense, gram, steady
 from colonnade.errors import MalformedMessage
 from colonnade.messages import Sealed, Topic, topic_of
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, centred

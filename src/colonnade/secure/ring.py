@@ -73,6 +73,12 @@ def offset(values: Floats, q: int) -> Words:
     return words
 
 
+def whole(values: Floats) -> Words:
+    """Return whole numbers as words: the nearest, of numbers that are none."""
+    words: Words = np.rint(values).astype(np.int64).view(np.uint64)
+    return words
+
+
 def masked(values: Floats, mask: Words, q: int) -> Words:
     """Return the values as fixed-point numbers plus a mask of as many words or more, from which `OFFSET` was
     taken.

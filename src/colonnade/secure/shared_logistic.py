@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Words
+from colonnade.secure.ring import whole
 from colonnade.secure.streams import PairStreams, Roles
 
 PERIOD = 64  # of the sines
@@ -85,7 +86,7 @@ class LogisticDealer:
         for k in range(len(MULTIPLES)):
             values[:, 0, k], values[:, 1, k] = wave.real, wave.imag
             wave = wave * twice
-        words = np.rint(values * 2.0**bits).astype(np.int64).view(np.uint64).reshape(count, WORDS)
+        words = whole(values * 2.0**bits).reshape(count, WORDS)
         hidden: Words = words - self._wave.once(tag, count * WORDS).reshape(count, WORDS)
         return hidden
 
@@ -99,8 +100,8 @@ def combined(opened: Phases, dealt: Words, scale: float) -> Words:
         place = (turned * np.uint32(multiple)) & np.uint32(PHASES - 1)
         quarter = (place + np.uint32(PHASES // 4)) & np.uint32(PHASES - 1)
         strength = factor * scale * 2.0**-TABLE_BITS
-        found += _whole(sines[place] * strength) * dealt[:, k]
-        found += _whole(sines[quarter] * strength) * dealt[:, len(MULTIPLES) + k]
+        found += whole(sines[place] * strength) * dealt[:, k]
+        found += whole(sines[quarter] * strength) * dealt[:, len(MULTIPLES) + k]
     return found
 
 
@@ -113,10 +114,6 @@ def logistic_of(z: Floats) -> Floats:
 
 def _phases(words: Words) -> Phases:
     return (words & np.uint64(PHASES - 1)).astype(np.uint16)
-
-
-def _whole(values: Floats) -> Words:
-    return np.rint(values).astype(np.int64).view(np.uint64)
 
 
 @cache

@@ -22,7 +22,7 @@ import numpy as np
 
 from colonnade.arrays import Numbers, Rows, Words
 from colonnade.conversations.boost.wire import ends_told, tag_for
-from colonnade.conversations.linear.two.line import Line
+from colonnade.conversations.peer_line import PeerLine
 from colonnade.errors import JobError, MalformedMessage
 from colonnade.job import Trees
 from colonnade.job.plan import Plan
@@ -122,12 +122,12 @@ def _signed(words: Words, bits: int) -> Counts:
 class SealedTeller:
     """P: adds up what it cannot read."""
 
-    line: Line
+    line: PeerLine
     own: OwnColumns
 
     @staticmethod
     def at(net: Endpoint, root: str, own: OwnColumns) -> SealedTeller:
-        return SealedTeller(Line(net, root), own)
+        return SealedTeller(PeerLine(net, root), own)
 
     async def begin(self, tree: int, message: Gradients, sampled: Flags) -> None:
         """Refuse numbers in clear: they come with every level."""
@@ -172,14 +172,14 @@ def _told_bins(own: OwnColumns, rows: Rows, ends: Flags, place: Counts) -> Count
 class SealedReader:
     """A: encrypts the numbers of a level, and opens their sums."""
 
-    line: Line
+    line: PeerLine
     rules: Trees
     _words: Words = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))  # of all rows
     _key: SecretKey | None = None
 
     @staticmethod
     def at(net: Endpoint, owner: str, rules: Trees) -> SealedReader:
-        return SealedReader(Line(net, owner), rules)
+        return SealedReader(PeerLine(net, owner), rules)
 
     def gradients(self, words: Words) -> Numbers:
         """Keep the words of all rows for a tree; the owner is sent nothing before its first level."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import log2
 
+from colonnade.conversations.linear.noisy.noisy_lbfgs import MEMORY
 from colonnade.conversations.linear.openings import of_full
 from colonnade.conversations.linear.settings import FullSettings
-from colonnade.conversations.linear.two.noisy_lbfgs import MEMORY
 from colonnade.job.plan import Blind, Encrypted, Noisy, Plan
 from colonnade.messages import Announce, Topic
 from colonnade.openings.declaration import Declaration

@@ -5,10 +5,10 @@ from __future__ import annotations
 from colonnade.conversations.conversation import Conversation
 from colonnade.conversations.linear.converse_full import converse_full
 from colonnade.conversations.linear.encrypted_openings import of_full_runs
+from colonnade.conversations.linear.noisy.product_forms import FORMS
 from colonnade.conversations.linear.parties.blind_refusals import blind_notes, check_size
 from colonnade.conversations.linear.record import LinearShares, theta_notes
 from colonnade.conversations.linear.settings import FullSettings
-from colonnade.conversations.linear.two.theta import FORMS
 from colonnade.conversations.pooling import pooled_optimum
 from colonnade.errors import JobError
 from colonnade.job import Job

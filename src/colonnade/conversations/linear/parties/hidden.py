@@ -13,7 +13,7 @@ Weights have BITS + `bits` bits of fraction, scores BITS more; what is added has
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +24,7 @@ from colonnade.conversations.blind.low_bits import REVEALED, blurred
 from colonnade.conversations.blind.pairs import Open, PairProducts
 from colonnade.conversations.blind.products import NOTHING
 from colonnade.conversations.blind.scale import BITS, Scale
+from colonnade.conversations.blind.shared_theta import SharedSines, Sines
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import MEGA, Mark
 from colonnade.conversations.linear.settings import LinearSettings
@@ -36,24 +37,13 @@ from colonnade.net.endpoint import Endpoint
 from colonnade.net.expect import PACKED, floats, like, words
 from colonnade.secure import shared_logistic
 from colonnade.secure.product import Columns
+from colonnade.secure.ring import whole
 from colonnade.secure.streams import Roles
 from colonnade.secure.truncate import Truncation, opening
 
 LOT = 4096  # rows whose products are prepared together
 SHRUNK = 0.01  # the part of all weights that the penalty takes at once, at most
 _LINE = 2**40  # tags of messages between two parties alone
-
-
-@dataclass(frozen=True, eq=False)
-class Sines:
-    """A's or B's random phases and words of the sines of some rows."""
-
-    phases: shared_logistic.Phases
-    words: Words
-
-    def of(self, cut: slice) -> Sines:
-        """Return those of one batch."""
-        return Sines(self.phases[cut], self.words[cut])
 
 
 async def converse(context: Context[LinearSettings], hidden: Hidden) -> Outcome:
@@ -76,6 +66,7 @@ class HiddenTraining:
         self.form = context.loss.shared_form
         self.scale = Scale.of(self.form, plan.objective.l2, self.step / self.schedule.largest)
         self.pair = Roles(plan.evaluator, hidden.mate, hidden.dealer)
+        self.sines = SharedSines(context, self.pair, self.scale.sines)
         self.turn = self._secret_turn()
         self.products = PairProducts(context, hidden, self._fixed())
         self.evaluation = context.evaluation()
@@ -157,20 +148,8 @@ class HiddenTraining:
 
     async def _dealt(self, lot: Open) -> Sines | None:
         """Return what A and B need for the sines of a lot's rows."""
-        line, count, streams = self._line(), lot.lot[0].rows, self.context.streams
-        if self.form == "division" or self.me not in self.pair:
-            return None
-        if self.me == self.pair.dealer:
-            values = shared_logistic.LogisticDealer(streams, self.pair).deal(line, count, self.scale.sines)
-            await self.net.send(self.pair.owner, Dealt(line, values))
-            return None
-        holder = shared_logistic.LogisticHolder(streams, self.pair)
-        if self.me == self.pair.asker:
-            return Sines(holder.phases(line, count), holder.dealt(line, count))
-        message = await self.net.recv(
-            Dealt, self.pair.dealer, line, values=words(count, shared_logistic.WORDS)
-        )
-        return Sines(holder.phases(line, count), message.values)
+        line = self._line()
+        return None if self.form == "division" else await self.sines.dealt(line, lot.lot[0].rows)
 
     async def _theta(self, scores: Words | None, lot: Open, batch: int, sines: Sines | None) -> Words | None:
         """Return a's and B's part of what is added, -step theta / batch; T may have to deal for it."""
@@ -178,16 +157,12 @@ class HiddenTraining:
         rate = self.step / len(rows)
         if self.form == "division":
             return await self._squared(scores, lot, batch, rate)
-        line, bits = self._line(), self.scale.bits
+        line, unit = self._line(), 2.0**self.scale.bits
         if scores is None or sines is None:
             return None
-        mine = shared_logistic.phases_of(scores, self.scale.scores) - sines.phases
-        other = self.pair.owner if self.me == self.pair.asker else self.pair.asker
-        await self.net.send(other, Veil(line, mine, NOTHING))
-        opened = mine + (await self.net.recv(Veil, other, line, moved=like(mine), weights=PACKED)).moved
-        t = shared_logistic.combined(opened, sines.words, -rate * 2.0 ** (bits - self.scale.sines))
+        t = await self.sines.combined(line, scores, self.scale.scores, sines, -rate * unit)
         if self.me == self.pair.asker:
-            t += _whole(rate * (self.y[rows] - 0.5) * 2.0**bits)
+            t += whole(rate * (self.y[rows] - 0.5) * unit)
         return t
 
     async def _squared(self, scores: Words | None, lot: Open, batch: int, rate: float) -> Words | None:
@@ -196,7 +171,7 @@ class HiddenTraining:
         factor = np.uint64(round(rate * 2.0**scale.factor))
         part = None if scores is None else scores.copy()
         if part is not None and self.me == self.pair.asker:
-            part -= _whole(self.y[rows] * 2.0**scale.scores)
+            part -= whole(self.y[rows] * 2.0**scale.scores)
         if part is not None:
             part = np.uint64(0) - part * factor
         return await self._divided(self.pair, part, len(rows), 2 * BITS + scale.factor)
@@ -272,7 +247,7 @@ class HiddenTraining:
             elif self.me == side.roles.asker:
                 part = self.products.parts[owner]
             acts = free.get(owner, np.zeros(0))
-            product = None if part is None else part * _whole(acts * (gone * 2.0**bits))
+            product = None if part is None else part * whole(acts * (gone * 2.0**bits))
             taken = await self._divided(side.roles, None if product is None else product[0], len(acts), bits)
             if part is not None and taken is not None:
                 part -= taken
@@ -323,7 +298,3 @@ class HiddenTraining:
         """Return a tag for a message between two parties alone; all parties count alike."""
         self._lines += 1
         return tag_of(Topic.BLIND, _LINE + self._lines)
-
-
-def _whole(values: Floats) -> Words:
-    return np.rint(values).astype(np.int64).view(np.uint64)

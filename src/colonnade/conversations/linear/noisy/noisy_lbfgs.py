@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.conversations.linear.two.theta import LEAST_REACH
+from colonnade.conversations.linear.noisy.product_forms import LEAST_REACH
 from colonnade.optim.lbfgs import LimitedMemory
 from colonnade.regularizers import Penalty
 from colonnade.state import Declared

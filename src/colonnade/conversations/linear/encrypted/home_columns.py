@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Matrix, Rows
-from colonnade.conversations.linear.two.rare import dense, steady
+from colonnade.conversations.linear.noisy.rare import dense, steady
+from colonnade.conversations.linear.noisy.row_noise import STEPS, largest_of
 from colonnade.engines.engine import Engine
 from colonnade.errors import FixedPointOverflow, JobError
 from colonnade.secure.lattice.columns import Columns
 from colonnade.secure.lattice.parameters import CoefficientParameters, SlotParameters
 
 ROWS = 2**20  # of a table of transformed columns
-STEPS = 8  # codes of sizes to a doubling
 LEAST_BITS = 0.5  # of a column's usual number: rounded more coarsely it would not be that column
 MOST_BITS = 7.0
 CIPHERTEXT, ANSWER = 6.25, 4.0  # bytes a coefficient
@@ -40,7 +40,7 @@ def together_for(ring: CoefficientParameters, rows: int, width: int) -> int:
     return min(options, key=cost)
 
 
-class OwnColumns:
+class HomeColumns:
     """What a party computes with, all of it at home; `kept` are the places of columns that train."""
 
     def __init__(
@@ -136,9 +136,3 @@ class OwnColumns:
         """Return the mean gradient that a theta gives which this party knows."""
         found: Floats = self._kernels.gradient(0, self.rows, theta)[self.kept] / self.rows
         return found
-
-
-def largest_of(codes: Rows) -> Floats:
-    """Return the sizes that codes of columns stand for."""
-    sizes: Floats = np.exp2(codes / STEPS)
-    return sizes

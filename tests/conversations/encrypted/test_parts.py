@@ -10,10 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from colonnade.conversations.linear.two.noise import Loudness, OwnNoise, delta_of, deviation_for
-from colonnade.conversations.linear.two.own_columns import largest_of
-from colonnade.conversations.linear.two.rare import LIMIT, steady
-from colonnade.conversations.linear.two.theta import FORMS, Reaches, code_of, size_of
+from colonnade.conversations.linear.noisy.product_forms import FORMS, Reaches, code_of, size_of
+from colonnade.conversations.linear.noisy.rare import LIMIT, steady
+from colonnade.conversations.linear.noisy.row_noise import (
+    Loudness,
+    OwnNoise,
+    delta_of,
+    deviation_for,
+    largest_of,
+)
 from colonnade.errors import FixedPointOverflow
 from colonnade.job.plan import Encrypted
 from colonnade.losses import LOSSES, loss_for, with_weights

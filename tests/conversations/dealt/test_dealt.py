@@ -13,13 +13,13 @@ from tests.oracles.tables import random_job, weights
 from colonnade.attacks.transcript import Transcript
 from colonnade.conversations import pieces
 from colonnade.conversations.blind import gradients
+from colonnade.conversations.blind import shared_theta as shared_theta
 from colonnade.conversations.blind.gradients import DealtGradients
 from colonnade.conversations.linear import full_record
-from colonnade.conversations.linear.algorithm import dealt
-from colonnade.conversations.linear.algorithm.dealt import DealtConversation
-from colonnade.conversations.linear.many import shared_theta
-from colonnade.conversations.linear.two.noise import OwnNoise, Tellings
-from colonnade.conversations.linear.two.noisy_lbfgs import NoisyLbfgs
+from colonnade.conversations.linear.noisy.noisy_lbfgs import NoisyLbfgs
+from colonnade.conversations.linear.noisy.row_noise import OwnNoise, Tellings
+from colonnade.conversations.linear.parties import dealt as dealt
+from colonnade.conversations.linear.parties.dealt import DealtParty
 from colonnade.data.table import INTERCEPT, Table
 from colonnade.errors import Aborted, ColonnadeError, FixedPointOverflow, JobError
 from colonnade.messages import Veil
@@ -109,7 +109,7 @@ class Told:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, tables: Tables) -> None:
         self.seen: list[dict[str, tuple[Any, Any]]] = []
         self.tables = tables
-        gradient = DealtConversation._gradient
+        gradient = DealtParty.gradient
         latest: dict[str, tuple[Any, Any]] = {}
 
         async def noted(conversation: Any) -> Any:
@@ -121,7 +121,7 @@ class Told:
                 latest.clear()
             return found
 
-        monkeypatch.setattr(DealtConversation, "_gradient", noted)
+        monkeypatch.setattr(DealtParty, "gradient", noted)
 
     def off(self) -> dict[str, Any]:
         """By how much each was off, in rows of its largest number, against a pooled gradient: all passes."""

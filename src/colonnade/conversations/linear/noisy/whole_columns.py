@@ -1,7 +1,7 @@
 """A party's own columns in whole numbers, of which the largest of every column is 2^14 in size.
 
 So noise of some rows is as loud in every column, and nothing need be told of them. Rare ones are left out
-(`two.rare`). A helper has none.
+(`noisy.rare`). A helper has none.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from colonnade.arrays import Floats, Matrix, Words
-from colonnade.conversations.linear.two.rare import dense, steady
+from colonnade.conversations.linear.noisy.rare import dense, steady
 from colonnade.secure.product import Columns
 
 BITS = 14  # of every column's largest number

@@ -12,10 +12,13 @@ from tests.oracles.noisy_lbfgs import noisy_lbfgs
 from tests.oracles.tables import random_job, weights
 
 from colonnade.attacks.transcript import Transcript
-from colonnade.conversations.linear.algorithm import encrypted
-from colonnade.conversations.linear.two import measure, own_columns, products, theta
-from colonnade.conversations.linear.two import noisy_lbfgs as steps
-from colonnade.conversations.linear.two.noise import OwnNoise, Tellings
+from colonnade.conversations.linear.encrypted import encrypted_products as products
+from colonnade.conversations.linear.encrypted import final_loss as measure
+from colonnade.conversations.linear.encrypted import home_columns as own_columns
+from colonnade.conversations.linear.noisy import noisy_lbfgs as steps
+from colonnade.conversations.linear.noisy import product_forms as theta
+from colonnade.conversations.linear.noisy.row_noise import OwnNoise, Tellings
+from colonnade.conversations.linear.parties import encrypted as encrypted
 from colonnade.data.table import INTERCEPT, Table
 from colonnade.errors import Aborted, DataError, FixedPointOverflow, JobError
 from colonnade.job import job_from
@@ -116,13 +119,13 @@ def test_it_is_the_naive_method_on_pooled_columns_with_the_same_noise(
         return found
 
     monkeypatch.setattr(products.GradientOwner, "open", kept)
-    setting_up = encrypted.EncryptedConversation.set_up
+    setting_up = encrypted.EncryptedParty.set_up
 
     async def seen(self: Any) -> None:
         await setting_up(self)
         spreads[self.context.me] = self.columns.spread(self.loudness.rows)
 
-    monkeypatch.setattr(encrypted.EncryptedConversation, "set_up", seen)
+    monkeypatch.setattr(encrypted.EncryptedParty, "set_up", seen)
     done = fit(tables, train={"epochs": 6, "tolerance": 0.0})
     blocks = [np.asarray(table.X) for table in tables.train.values()]
     y = tables.train["party0"].y
@@ -271,7 +274,7 @@ def test_a_run_that_goes_on_tells_nothing_twice_and_has_new_keys(
 
     monkeypatch.setattr(SecretKey, "encrypt", noted)
     monkeypatch.setattr(products.GradientOwner, "open", heard)
-    one_pass = encrypted.EncryptedConversation.one_pass
+    one_pass = encrypted.EncryptedParty.one_pass
 
     async def cut(self: Any) -> Any:
         if self.lbfgs.state.steps == 5 and self.context.me == "party1":
@@ -279,7 +282,7 @@ def test_a_run_that_goes_on_tells_nothing_twice_and_has_new_keys(
         return await one_pass(self)
 
     with monkeypatch.context() as patched:
-        patched.setattr(encrypted.EncryptedConversation, "one_pass", cut)
+        patched.setattr(encrypted.EncryptedParty, "one_pass", cut)
         with pytest.raises(Aborted):
             launch(Launch(plan, data, out=tmp_path))
     first = list(told)

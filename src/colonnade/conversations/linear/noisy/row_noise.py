@@ -24,7 +24,6 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.gates import Gates
-from colonnade.conversations.linear.two.own_columns import largest_of
 from colonnade.errors import CheckpointError, FixedPointOverflow
 from colonnade.job.plan import Noisy
 from colonnade.privacy import discrete
@@ -157,3 +156,9 @@ class OwnNoise:
             for factor, draw, fill in zip(factors, drawn.tolist(), between.tolist(), strict=True)
         ]
         return np.array(told, dtype=np.int64)
+
+
+def largest_of(codes: Rows) -> Floats:
+    """Return the sizes that codes of columns stand for."""
+    sizes: Floats = np.exp2(codes / STEPS)
+    return sizes

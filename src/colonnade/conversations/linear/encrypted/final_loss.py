@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.conversations.linear.two.line import Line
-from colonnade.conversations.linear.two.noise import OwnNoise
-from colonnade.conversations.linear.two.own_columns import ROWS
-from colonnade.conversations.linear.two.products import Asked, GradientAsker, parts_of
-from colonnade.conversations.linear.two.theta import LOUD, Factors, code_of, size_of
+from colonnade.conversations.linear.encrypted.encrypted_products import Asked, GradientAsker, parts_of
+from colonnade.conversations.linear.encrypted.home_columns import ROWS
+from colonnade.conversations.linear.noisy.product_forms import LOUD, ProductFactors, code_of, size_of
+from colonnade.conversations.linear.noisy.row_noise import OwnNoise
+from colonnade.conversations.peer_line import PeerLine
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, residues
 from colonnade.secure.lattice.columns import Columns, opened
 from colonnade.secure.lattice.parameters import CoefficientParameters
@@ -27,7 +27,7 @@ GRID = 16.0  # steps to a unit, of a part of a test row's score
 _CODES = (-100, 120)
 
 
-def _long(factors: Factors) -> list[Floats]:
+def _long(factors: ProductFactors) -> list[Floats]:
     """Return the functions of some rows after each other, for every stretch of rows."""
     terms, rows = factors.products.shape
     step = max(1, ROWS // terms)
@@ -39,7 +39,7 @@ def _rounded(values: Floats, bits: int, rng: np.random.Generator) -> Any:
 
 
 async def tell_loss(
-    line: Line, ring: CoefficientParameters, factors: Factors, noise: OwnNoise, rows: float
+    line: PeerLine, ring: CoefficientParameters, factors: ProductFactors, noise: OwnNoise, rows: float
 ) -> None:
     """Ask the label holder for its products with the own functions, and give it the sum back; at an owner."""
     rng = noise.rounding("loss")
@@ -52,7 +52,9 @@ async def tell_loss(
         await asker.give_back(noise.gaussian(ring, code, rows, bits, "loss", number))
 
 
-async def learn_loss(line: Line, ring: CoefficientParameters, factors: Factors, noise: OwnNoise) -> float:
+async def learn_loss(
+    line: PeerLine, ring: CoefficientParameters, factors: ProductFactors, noise: OwnNoise
+) -> float:
     """Return the sum of all rows' losses but for what each party adds by itself; at the label holder."""
     rng = noise.rounding("loss")
     other = size_of(int((await line.told(1, *_CODES))[0]))

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.conversations.two.test_train import fit, made
+from tests.conversations.encrypted.test_train import fit, made
 
-from colonnade.conversations.linear.two.line import Line
+from colonnade.conversations.peer_line import PeerLine
 from colonnade.errors import ColonnadeError, FixedPointOverflow, ProtocolError, SumError
 
 WRONG: dict[str, Callable[[bytes], bytes]] = {
@@ -26,9 +26,9 @@ WRONG: dict[str, Callable[[bytes], bytes]] = {
 def test_bytes_that_nobody_writes_are_refused(
     monkeypatch: pytest.MonkeyPatch, party: str, at: int, wrong: str
 ) -> None:
-    sealing, sent = Line.seal, [0]
+    sealing, sent = PeerLine.seal, [0]
 
-    async def hostile(self: Line, *parts: object) -> None:
+    async def hostile(self: PeerLine, *parts: object) -> None:
         for part in parts:
             body = bytes(part)  # type: ignore[call-overload]
             if self.net.me == party:
@@ -37,7 +37,7 @@ def test_bytes_that_nobody_writes_are_refused(
                 sent[0] += 1
             await sealing(self, body)
 
-    monkeypatch.setattr(Line, "seal", hostile)
+    monkeypatch.setattr(PeerLine, "seal", hostile)
     said = ""
     try:
         fit(made(rows=200, test=0), train={"epochs": 2, "tolerance": 0.0})
@@ -57,16 +57,16 @@ NUMBERS: list[list[int]] = [[], [3] * 4, [10**6] * 4, [-5000, 0, 0], [2**40, 1, 
 def test_numbers_that_nobody_tells_end_the_run(
     monkeypatch: pytest.MonkeyPatch, party: str, at: int, numbers: list[int]
 ) -> None:
-    telling, sent = Line.tell, [0]
+    telling, sent = PeerLine.tell, [0]
 
-    async def hostile(self: Line, *told: int) -> None:
+    async def hostile(self: PeerLine, *told: int) -> None:
         if self.net.me == party:
             if sent[0] == at:
                 told = tuple(numbers)
             sent[0] += 1
         await telling(self, *told)
 
-    monkeypatch.setattr(Line, "tell", hostile)
+    monkeypatch.setattr(PeerLine, "tell", hostile)
     with pytest.raises(ColonnadeError) as refused:
         fit(made(rows=200, test=0), train={"epochs": 3, "tolerance": 0.0})
     assert party in str(refused.value)
@@ -74,14 +74,14 @@ def test_numbers_that_nobody_tells_end_the_run(
 
 def test_numbers_within_their_range_end_in_words_or_in_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reaches and bits at the ends of what may be: no crash of another kind."""
-    telling = Line.tell
+    telling = PeerLine.tell
     rng = np.random.default_rng(0)
     for party in ("party0", "party1"):
         for at in range(1, 7):
             sent = [0]
 
             async def hostile(
-                self: Line, *told: int, party: str = party, at: int = at, sent: list[int] = sent
+                self: PeerLine, *told: int, party: str = party, at: int = at, sent: list[int] = sent
             ) -> None:
                 if self.net.me == party and len(told) < 4:
                     if sent[0] == at:
@@ -89,7 +89,7 @@ def test_numbers_within_their_range_end_in_words_or_in_numbers(monkeypatch: pyte
                     sent[0] += 1
                 await telling(self, *told)
 
-            monkeypatch.setattr(Line, "tell", hostile)
+            monkeypatch.setattr(PeerLine, "tell", hostile)
             try:
                 fit(made(rows=200, test=0), train={"epochs": 3, "tolerance": 0.0})
             except ColonnadeError as error:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Rows, Words
-from colonnade.conversations.linear.two.line import Line
-from colonnade.conversations.linear.two.own_columns import ROWS, OwnColumns
+from colonnade.conversations.linear.encrypted.home_columns import ROWS, HomeColumns
+from colonnade.conversations.peer_line import PeerLine
 from colonnade.errors import FixedPointOverflow, MalformedMessage
 from colonnade.secure.lattice import slots as rows_of_slots
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, SecretKey, residues
@@ -62,7 +62,7 @@ def _stretches(ring: SlotParameters, terms: int, rows: int) -> list[slice]:
     return [slice(at, min(at + step, rows)) for at in range(0, rows, step)]
 
 
-async def ask_rows(line: Line, slots: SlotParameters, numbers: NDArray[np.int64]) -> Words:
+async def ask_rows(line: PeerLine, slots: SlotParameters, numbers: NDArray[np.int64]) -> Words:
     """Return the asker's part of a sum of products, row by row, modulo t; numbers are [terms, rows]."""
     terms, rows = numbers.shape
     part = np.zeros(rows, dtype=np.uint64)
@@ -87,7 +87,7 @@ async def ask_rows(line: Line, slots: SlotParameters, numbers: NDArray[np.int64]
     return part
 
 
-async def answer_rows(line: Line, slots: SlotParameters, numbers: NDArray[np.int64]) -> Words:
+async def answer_rows(line: PeerLine, slots: SlotParameters, numbers: NDArray[np.int64]) -> Words:
     """Return the owner's part of the same sum."""
     terms, rows = numbers.shape
     part = np.zeros(rows, dtype=np.uint64)
@@ -106,7 +106,7 @@ async def answer_rows(line: Line, slots: SlotParameters, numbers: NDArray[np.int
 class GradientAsker:
     """The asker's side of the gradient of another's columns, in two steps: `ask`, and `give_back`."""
 
-    def __init__(self, line: Line, ring: CoefficientParameters, asked: Asked) -> None:
+    def __init__(self, line: PeerLine, ring: CoefficientParameters, asked: Asked) -> None:
         self.line, self.ring, self.asked = line, ring, asked
         self.key = SecretKey(ring)
 
@@ -130,7 +130,7 @@ class GradientAsker:
 class GradientOwner:
     """The owner's side: `answer` what was asked, and `open` what comes back."""
 
-    def __init__(self, line: Line, ring: CoefficientParameters, columns: OwnColumns) -> None:
+    def __init__(self, line: PeerLine, ring: CoefficientParameters, columns: HomeColumns) -> None:
         self.line, self.ring, self.columns = line, ring, columns
         self._own = np.zeros(len(columns.kept), dtype=np.uint64)
 

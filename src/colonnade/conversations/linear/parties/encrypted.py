@@ -1,15 +1,16 @@
 """L-BFGS on all rows between two parties alone: neither learns a label, a column or a score of the other.
 
 A holds the label, P does not; both hold columns. Scores are shared by themselves: z = u + v, u = X_A w_A at
-A and v = X_P w_P at P, and theta is a sum of products of a function of u and one of v (`two.theta`).
-Products are made under encryption that only the asker can open (`secure.lattice`, `two.products`). A pass:
+A and v = X_P w_P at P, and theta is a sum of products of a function of u and one of v
+(`noisy.product_forms`). Products are made under encryption that only the asker can open (`secure.lattice`,
+`linear.encrypted`). A pass:
 
 1. both tell how far their scores reach, rounded up to 2^(k/2): which functions there are follows from it;
 2. theta: A asks, P answers; each ends with a part that is uniform without the other. In the first pass
    theta follows from labels alone, and is A's;
 3. gradients: each asks with its part of theta, the other adds its own and multiplies by its columns, and
    the asker gives back its part of the answer **with noise of S rows**, fresh, discrete and Gaussian;
-4. both tell inner products of their blocks of all vectors, rounded to 5 bits, and step (`two.noisy_lbfgs`).
+4. both tell inner products of their blocks of all vectors, rounded to 5 bits, and step (`noisy.noisy_lbfgs`).
 
 Every key is made for one question and thrown away. There is a fixed number of passes; a run ends before
 only if gradients have all but vanished, as both see from inner products. No loss is known before the end.
@@ -23,20 +24,15 @@ it says nothing.
 
 from __future__ import annotations
 
-from collections import Counter
+from abc import abstractmethod
 
 import numpy as np
 
 from colonnade.arrays import Floats, Rows, Words
-from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import MEGA, Mark
-from colonnade.conversations.linear.settings import FullSettings
-from colonnade.conversations.linear.two import measure
-from colonnade.conversations.linear.two.line import Line
-from colonnade.conversations.linear.two.noise import Loudness, OwnNoise
-from colonnade.conversations.linear.two.noisy_lbfgs import FirstMatrix, NoisyLbfgs, few_bits
-from colonnade.conversations.linear.two.own_columns import ROWS, OwnColumns, theta_bits, together_for
-from colonnade.conversations.linear.two.products import (
+from colonnade.conversations.linear.encrypted import final_loss
+from colonnade.conversations.linear.encrypted.encrypted_products import (
     Asked,
     GradientAsker,
     GradientOwner,
@@ -44,23 +40,22 @@ from colonnade.conversations.linear.two.products import (
     ask_rows,
     modulo,
 )
-from colonnade.conversations.linear.two.rare import gram
-from colonnade.conversations.linear.two.theta import FORMS, LOUD, Form, Reaches, Whole, code_of, size_of
-from colonnade.errors import FixedPointOverflow, JobError, ProtocolError
+from colonnade.conversations.linear.encrypted.home_columns import ROWS, HomeColumns, theta_bits, together_for
+from colonnade.conversations.linear.noisy.noisy_lbfgs import few_bits
+from colonnade.conversations.linear.noisy.party import NoisyParty
+from colonnade.conversations.linear.noisy.product_forms import LOUD, Form, Reaches, Whole, code_of, size_of
+from colonnade.conversations.linear.noisy.row_noise import Loudness
+from colonnade.conversations.linear.settings import FullSettings
+from colonnade.conversations.peer_line import PeerLine
+from colonnade.errors import FixedPointOverflow, ProtocolError
 from colonnade.job.plan import Encrypted
-from colonnade.losses import labels_of, weights_of
 from colonnade.messages import Topic, tag_of
-from colonnade.models.linear import rows_of
-from colonnade.regularizers import Penalty
 from colonnade.secure.lattice.parameters import LEAN, STRICT, coefficients_beside
 from colonnade.secure.overheard import opened
-from colonnade.state import Declared
 
 LEAST_BITS = 4  # of theta: below that rounding is louder than what is said
 _CODES = {"low": -60, "high": 60}  # of sizes, and bits
 _WORK = 60.0  # numbers of a column that a product of a row takes the time of, and four a number of a gradient
-
-
 GROWTH = 2  # codes by which reaches may grow in a pass, where they are far
 SHORTEST = 1e-3  # of a step
 
@@ -73,27 +68,22 @@ def _size(form: Form, v: Floats) -> int:
         return _CODES["high"]
 
 
-async def converse(context: Context[FullSettings], encrypted: Encrypted) -> Outcome:
-    """Train the party's block; the first label holder is A, the other party P."""
-    kind = LabelSide if context.me == context.evaluator else OwnerSide
-    conversation = kind(context, encrypted)
-    await conversation.run()
-    return conversation.outcome()
+def party_of(context: Context[FullSettings], terms: Encrypted) -> EncryptedParty:
+    """Return this party: the first label holder is A, the other party P."""
+    return (LabelSide if context.me == context.evaluator else OwnerSide)(context, terms)
 
 
-class EncryptedConversation:
+class EncryptedParty(NoisyParty):
     """What both sides do alike."""
 
-    STATE = Declared(parts=("lbfgs",))
+    terms: Encrypted
 
-    def __init__(self, context: Context[FullSettings], encrypted: Encrypted) -> None:
-        self.context, self.encrypted = context, encrypted
-        self.line = Line(context.net, context.net.peers[0])
-        self.form = FORMS[context.plan.objective.loss]
-        self.slots = STRICT if encrypted.profile == "strict" else LEAN
+    def __init__(self, context: Context[FullSettings], terms: Encrypted) -> None:
+        super().__init__(context, terms)
+        self.line = PeerLine(context.net, context.net.peers[0])
+        self.slots = STRICT if terms.profile == "strict" else LEAN
         self.ring = coefficients_beside(self.slots)
-        self.noise = OwnNoise.of(context.gates)
-        self.columns = OwnColumns(
+        self.columns = HomeColumns(
             context.train.X,
             self.slots,
             self.ring,
@@ -101,15 +91,7 @@ class EncryptedConversation:
             context.engine,
             self.noise.rounding("columns"),
         )
-        if not len(self.columns.kept):
-            raise JobError(
-                f"secure.products = 'encrypted': every column of {context.me} says something of few rows "
-                "alone; more rows or coarser columns are needed"
-            )
-        free = [place for place, column in enumerate(self.columns.kept) if column in context.train.free]
-        self.free = tuple(free)
-        self.evaluation = context.evaluation()
-        self.unit = 1.0
+        self.keep_columns(self.columns.kept, "secure.products = 'encrypted'")
 
     # -- before the first pass --------------------------------------------------------------------------
 
@@ -128,57 +110,39 @@ class EncryptedConversation:
         width = int(told[0])
         self.asked = Asked(rows, width, together_for(self.ring, min(rows, ROWS), width), told[2:])
         self.longest = size_of(int(told[1]))
-        self.loudness, self.unit = await self.agree()
-        objective = self.context.plan.objective
-        self.penalty = Penalty(self.context.regularizer, objective.l2 / self.unit, 0.0, self.free)
-        spread = own.spread(self.loudness.rows)
-        moments = gram(self.context.train.X, own.kept) * (self.form.curvature(self.unit) / rows)
-        first = FirstMatrix(moments, self.penalty.bend(np.ones(len(spread)), np.ones(len(spread))), spread)
-        self.lbfgs = NoisyLbfgs(first, self.penalty, self.start())
-        self.context.gates.keep(self, "lbfgs", name="EncryptedConversation")
+        self.unit = 2.0 ** await self.agree()
+        self.begin(own.spread(self.loudness.rows))
 
-    async def agree(self) -> tuple[Loudness, float]:
-        """Return how loud the noise is, and the unit of theta, as A says."""
-        raise NotImplementedError
-
-    def start(self) -> Floats:
-        """Return the weights to begin with."""
-        return np.zeros(len(self.columns.kept))
+    @abstractmethod
+    async def agree(self) -> int:
+        """Learn how loud the noise is, as A says; returns the unit of theta, as a power of two."""
 
     # -- passes -----------------------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Make all passes, and measure the finished model."""
-        await self.set_up()
-        gates, state = self.context.gates, self.lbfgs.state
-        gates.begin(1)
-        open_end = self.context.plan.pace.open
-        while state.steps < self.encrypted.passes and not (open_end and self.lbfgs.settled):
-            gradient = await self.one_pass()
-            opened(self.context.sum, tag_of(Topic.TRAIN, state.steps), gradient)
-            own = self.lbfgs.told(gradient)
-            self.lbfgs.step(own + await self.line.exchange(own))
-            if gates.due(state.steps):
-                await gates.reached(state.steps)
-        self.w = np.zeros(self.columns.width)
-        self.w[self.columns.kept] = self.lbfgs.weights
-        await self.measure()
+    @property
+    def settled(self) -> bool:
+        """Whether gradients have all but vanished, in a run that may end early."""
+        return self.context.plan.pace.open and self.lbfgs.settled
+
+    async def gradient(self) -> Floats:
+        """Return the gradient of the own block, with noise."""
+        told = await self.one_pass()
+        opened(self.context.sum, tag_of(Topic.TRAIN, self.lbfgs.state.steps), told)
+        return told
+
+    async def totals(self, own: Floats) -> Floats:
+        """Return the sum of both parties' inner products."""
+        return own + await self.line.exchange(own)
 
     async def one_pass(self) -> Floats:
-        """Return the gradient of the own block, with noise."""
-        scores = self.scores(self.lbfgs.state.w)
+        """Return the gradient of the own block at the present weights, unless the last step was too long."""
+        scores = self.columns.scores(self.whole(self.lbfgs.state.w))
         await self._charge(4 * self.columns.width)
         return await self.gradient_at(scores, first=not self.lbfgs.state.steps)
 
+    @abstractmethod
     async def gradient_at(self, scores: Floats, *, first: bool) -> Floats:
         """Return the gradient of the own block at these parts of scores."""
-        raise NotImplementedError
-
-    def scores(self, w: Floats) -> Floats:
-        """Return the own part of all scores with weights of the columns that are kept."""
-        whole = np.zeros(self.columns.width)
-        whole[self.columns.kept] = w
-        return self.columns.scores(whole)
 
     async def gradients(self, theta: Words, bits: int) -> Floats:
         """Ask for the other's gradient and answer for the own one; returns that, with the other's noise."""
@@ -211,51 +175,15 @@ class EncryptedConversation:
     async def _charge(self, values: float) -> None:
         await self.context.charge(values * self.context.train.rows)
 
-    # -- the end ----------------------------------------------------------------------------------------
 
-    async def measure(self) -> None:
-        """Measure the finished model."""
-        raise NotImplementedError
-
-    def test_scores(self) -> Floats | None:
-        """Return the own part of scores of test rows."""
-        test = self.context.test
-        return None if test is None else rows_of(test.X).scores(0, test.rows, self.w)
-
-    def outcome(self) -> Outcome:
-        """Return what this party returns."""
-        steps = self.lbfgs.state.steps
-        return Outcome(
-            weights={"w": self.w},
-            step=1.0,
-            rounds=steps,
-            updates=steps,
-            evaluation=self.evaluation,
-            delays=Counter({0: steps}),
-            epsilon=self.loudness.epsilon,
-        )
-
-
-class LabelSide(EncryptedConversation):
+class LabelSide(EncryptedParty):
     """A: it holds the labels, asks for theta, and learns how good the model is."""
 
-    def __init__(self, context: Context[FullSettings], encrypted: Encrypted) -> None:
-        super().__init__(context, encrypted)
-        y = context.label_holder.y
-        self.y, self.weight = labels_of(y), weights_of(y)
-
-    async def agree(self) -> tuple[Loudness, float]:
+    async def agree(self) -> int:
         """Tell how loud the noise is, and in which unit theta is."""
-        holder, terms = self.context.label_holder, self.encrypted
-        spread = 1.0 if self.weight is None else float(np.sqrt(np.mean(self.weight**2)))
-        heaviest = 1.0 if self.weight is None else float(self.weight.max())
-        both = np.hypot(self.longest, self.columns.longest)
-        loudness = Loudness.of(terms, spread, heaviest * float(both))
-        begun = holder.loss.start(holder.y) if self.free else 0.0
-        size = float(np.sqrt(np.mean(holder.loss.dz(np.full(len(self.y), begun), holder.y) ** 2)))
-        unit = round(np.log2(size)) if self.form.scaled and size else 0
-        await self.line.tell(loudness.code, unit)
-        return loudness, 2.0**unit
+        unit = self.settle(float(np.hypot(self.longest, self.columns.longest)))
+        await self.line.tell(self.loudness.code, unit)
+        return unit
 
     async def gradient_at(self, scores: Floats, *, first: bool) -> Floats:
         """Make theta with P, and both gradients of it."""
@@ -315,12 +243,14 @@ class LabelSide(EncryptedConversation):
 
     async def measure(self) -> None:
         """Learn the loss of all training rows in one number, and total scores of test rows."""
-        u, weight, holder = self.scores(self.lbfgs.weights), self.weight, self.context.label_holder
+        u, weight, holder = self.columns.scores(self.w), self.weight, self.context.label_holder
         owners = int((await self.line.told(1, **_CODES))[0])
         reaches = Reaches(code_of(float(np.abs(u).max(initial=0.0))), owners, weight is not None)
         await self.line.tell(reaches.holder)
         factors = self.form.holders_loss(u, self.y, weight, reaches)
-        total = await measure.learn_loss(self.line, self.ring, factors, self.noise) + float(factors.own.sum())
+        total = await final_loss.learn_loss(self.line, self.ring, factors, self.noise) + float(
+            factors.own.sum()
+        )
         base = self.form.at_zero(self.y)
         total += float(holder.loss.value(np.zeros_like(self.y), holder.y).sum())
         total -= float((base if weight is None else weight * base).sum())
@@ -340,22 +270,15 @@ class LabelSide(EncryptedConversation):
         mark = Mark(steps, steps, final=True)
         scribe.note(total / len(u), z, penalty, sent, self.context.net.clock.now(), mark)
 
-    def start(self) -> Floats:
-        """Return zeros, and for the own intercept what fits all labels best."""
-        w = super().start()
-        if self.free:
-            holder = self.context.label_holder
-            w[list(self.free)] = holder.loss.start(holder.y)
-        return w
 
-
-class OwnerSide(EncryptedConversation):
+class OwnerSide(EncryptedParty):
     """P: it holds columns and no label, and answers."""
 
-    async def agree(self) -> tuple[Loudness, float]:
+    async def agree(self) -> int:
         """Learn how loud the noise is, and in which unit theta is."""
         code, unit = (await self.line.told(2, -160, 160)).tolist()
-        return Loudness(code), 2.0**unit
+        self.loudness = Loudness(code)
+        return int(unit)
 
     async def gradient_at(self, scores: Floats, *, first: bool) -> Floats:
         """Answer for theta, and make both gradients of it."""
@@ -371,7 +294,7 @@ class OwnerSide(EncryptedConversation):
         if shorten:
             return await self.shorter()
         self.lbfgs.state.reach = max(reach, other)
-        factors = self.form.owner(v, Reaches(other, reach, self.encrypted.weighted)).over(
+        factors = self.form.owner(v, Reaches(other, reach, self.terms.weighted)).over(
             self.unit, only_own=True
         )
         whole = factors.whole(bits, right, self.rounding())
@@ -381,15 +304,15 @@ class OwnerSide(EncryptedConversation):
 
     async def measure(self) -> None:
         """Tell the loss and test rows' scores to A."""
-        v = self.scores(self.lbfgs.weights)
+        v = self.columns.scores(self.w)
         reach = code_of(float(np.abs(v).max(initial=0.0)))
         await self.line.tell(reach)
-        reaches = Reaches(int((await self.line.told(1, **_CODES))[0]), reach, self.encrypted.weighted)
+        reaches = Reaches(int((await self.line.told(1, **_CODES))[0]), reach, self.terms.weighted)
         factors = self.form.owners_loss(v, reaches)
         rows = self.loudness.rows * self.form.loss_unit(self.unit)
-        await measure.tell_loss(self.line, self.ring, factors, self.noise, rows)
+        await final_loss.tell_loss(self.line, self.ring, factors, self.noise, rows)
         penalty = few_bits(np.array([self.context.penalty.value(self.w)]))
         await self.line.show(np.append(penalty, self.evaluation.sent_bytes() / MEGA))
         z = self.test_scores()
         if z is not None:
-            await self.line.show(measure.rounded_by_chance(z, self.noise.rounding("test rows")))
+            await self.line.show(final_loss.rounded_by_chance(z, self.noise.rounding("test rows")))

@@ -68,17 +68,17 @@ class Reaches:
 
 
 @dataclass(frozen=True, eq=False)
-class Factors:
+class ProductFactors:
     """What a party brings to theta: what it adds by itself, and a factor of every product, [terms, rows]."""
 
     own: Floats
     products: Floats
 
-    def over(self, unit: float, *, only_own: bool = False) -> Factors:
+    def over(self, unit: float, *, only_own: bool = False) -> ProductFactors:
         """Return the same in a larger unit of theta; an owner's factors of products are in none."""
         if unit == 1.0:
             return self
-        return Factors(self.own / unit, self.products if only_own else self.products / unit)
+        return ProductFactors(self.own / unit, self.products if only_own else self.products / unit)
 
     def whole(self, own_bits: int, bits: int, rng: np.random.Generator) -> Whole:
         """Return the same in whole steps; factors are rounded by chance, so that errors add up to none."""
@@ -110,19 +110,19 @@ class Form(Protocol):
     far: int
     """A reach, as a code, from which on one step may not lead much further than the one before."""
 
-    def holder(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> Factors: ...
+    def holder(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> ProductFactors: ...
 
-    def owner(self, v: Floats, reaches: Reaches) -> Factors: ...
+    def owner(self, v: Floats, reaches: Reaches) -> ProductFactors: ...
 
     def size(self, v: Floats) -> float:
         """Return the norm of the owner's function that bounds theta; told as a code."""
         ...
 
-    def holders_loss(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> Factors:
+    def holders_loss(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> ProductFactors:
         """Return what the label holder brings to every row's loss, up to a number that labels alone say."""
         ...
 
-    def owners_loss(self, v: Floats, reaches: Reaches) -> Factors: ...
+    def owners_loss(self, v: Floats, reaches: Reaches) -> ProductFactors: ...
 
     def at_zero(self, y: Floats) -> Floats:
         """Return the loss of every row at u = v = 0, as these functions count it."""
@@ -159,17 +159,17 @@ class LogisticForm:
     def curvature(self, unit: float) -> float:
         return 0.25
 
-    def holder(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> Factors:
+    def holder(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> ProductFactors:
         made = reaches.separated.u.at(u)
         own = _weighted(made[0] + 0.5 - (y > 0), weight)
         products = made[1:] if weight is None else weight * np.vstack([made[1:], np.ones(len(u))])
-        return Factors(own, products)
+        return ProductFactors(own, products)
 
-    def owner(self, v: Floats, reaches: Reaches) -> Factors:
+    def owner(self, v: Floats, reaches: Reaches) -> ProductFactors:
         made = reaches.separated.v.at(v)
         if reaches.weighted:
-            return Factors(np.zeros(len(v)), np.vstack([made[1:], made[:1]]))
-        return Factors(made[0], made[1:])
+            return ProductFactors(np.zeros(len(v)), np.vstack([made[1:], made[:1]]))
+        return ProductFactors(made[0], made[1:])
 
     def size(self, v: Floats) -> float:
         return 1.0
@@ -177,15 +177,15 @@ class LogisticForm:
     def bound(self, u: Floats, y: Floats, weight: Floats | None, size: float) -> tuple[float, float]:
         return float(np.sqrt(len(u)) if weight is None else np.linalg.norm(weight)), 1.0
 
-    def holders_loss(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> Factors:
+    def holders_loss(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> ProductFactors:
         made = reaches.separated_loss.u.at(u)
         lean = 0.5 - (y > 0)  # log(1 + e^z) - y z is even but for this times z
         rows = np.vstack([made[1:], lean, np.ones(len(u))])
-        return Factors(_weighted(made[0] + lean * u, weight), _weighted(rows, weight))
+        return ProductFactors(_weighted(made[0] + lean * u, weight), _weighted(rows, weight))
 
-    def owners_loss(self, v: Floats, reaches: Reaches) -> Factors:
+    def owners_loss(self, v: Floats, reaches: Reaches) -> ProductFactors:
         made = reaches.separated_loss.v.at(v)
-        return Factors(np.zeros(len(v)), np.vstack([made[1:], v, made[:1]]))
+        return ProductFactors(np.zeros(len(v)), np.vstack([made[1:], v, made[:1]]))
 
     def at_zero(self, y: Floats) -> Floats:
         return np.full(len(y), np.log(2.0))
@@ -203,13 +203,13 @@ class SquaredForm:
     def curvature(self, unit: float) -> float:
         return 1 / unit
 
-    def holder(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> Factors:
-        return Factors(_weighted(u - y, weight), _none(len(u)) if weight is None else weight[None])
+    def holder(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> ProductFactors:
+        return ProductFactors(_weighted(u - y, weight), _none(len(u)) if weight is None else weight[None])
 
-    def owner(self, v: Floats, reaches: Reaches) -> Factors:
+    def owner(self, v: Floats, reaches: Reaches) -> ProductFactors:
         if reaches.weighted:
-            return Factors(np.zeros(len(v)), v[None])
-        return Factors(v, _none(len(v)))
+            return ProductFactors(np.zeros(len(v)), v[None])
+        return ProductFactors(v, _none(len(v)))
 
     def size(self, v: Floats) -> float:
         return float(np.linalg.norm(v))
@@ -218,12 +218,12 @@ class SquaredForm:
         most = 1.0 if weight is None else float(weight.max())
         return float(np.linalg.norm(_weighted(u - y, weight))) + most * size, 1.0
 
-    def holders_loss(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> Factors:
+    def holders_loss(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> ProductFactors:
         rows = np.vstack([u - y, np.full(len(u), 0.5)])
-        return Factors(_weighted(0.5 * (u - y) ** 2, weight), _weighted(rows, weight))
+        return ProductFactors(_weighted(0.5 * (u - y) ** 2, weight), _weighted(rows, weight))
 
-    def owners_loss(self, v: Floats, reaches: Reaches) -> Factors:
-        return Factors(np.zeros(len(v)), np.vstack([v, v**2]))
+    def owners_loss(self, v: Floats, reaches: Reaches) -> ProductFactors:
+        return ProductFactors(np.zeros(len(v)), np.vstack([v, v**2]))
 
     def at_zero(self, y: Floats) -> Floats:
         return 0.5 * y**2
@@ -241,11 +241,11 @@ class PoissonForm:
     def curvature(self, unit: float) -> float:
         return 1.0
 
-    def holder(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> Factors:
-        return Factors(-_weighted(y, weight), _weighted(_exp(u), weight)[None])
+    def holder(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> ProductFactors:
+        return ProductFactors(-_weighted(y, weight), _weighted(_exp(u), weight)[None])
 
-    def owner(self, v: Floats, reaches: Reaches) -> Factors:
-        return Factors(np.zeros(len(v)), _exp(v)[None])
+    def owner(self, v: Floats, reaches: Reaches) -> ProductFactors:
+        return ProductFactors(np.zeros(len(v)), _exp(v)[None])
 
     def size(self, v: Floats) -> float:
         return _fourth(_exp(v))
@@ -254,11 +254,11 @@ class PoissonForm:
         f = _fourth(_weighted(_exp(u), weight))
         return f * size + float(np.linalg.norm(_weighted(y, weight))), f / size
 
-    def holders_loss(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> Factors:
-        return Factors(_weighted(-y * u, weight), _weighted(np.vstack([_exp(u), -y]), weight))
+    def holders_loss(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> ProductFactors:
+        return ProductFactors(_weighted(-y * u, weight), _weighted(np.vstack([_exp(u), -y]), weight))
 
-    def owners_loss(self, v: Floats, reaches: Reaches) -> Factors:
-        return Factors(np.zeros(len(v)), np.vstack([_exp(v), v]))
+    def owners_loss(self, v: Floats, reaches: Reaches) -> ProductFactors:
+        return ProductFactors(np.zeros(len(v)), np.vstack([_exp(v), v]))
 
     def at_zero(self, y: Floats) -> Floats:
         return np.ones(len(y))
@@ -276,11 +276,11 @@ class GammaForm:
     def curvature(self, unit: float) -> float:
         return 1.0
 
-    def holder(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> Factors:
-        return Factors(_weighted(np.ones(len(u)), weight), -_weighted(y * _exp(-u), weight)[None])
+    def holder(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> ProductFactors:
+        return ProductFactors(_weighted(np.ones(len(u)), weight), -_weighted(y * _exp(-u), weight)[None])
 
-    def owner(self, v: Floats, reaches: Reaches) -> Factors:
-        return Factors(np.zeros(len(v)), _exp(-v)[None])
+    def owner(self, v: Floats, reaches: Reaches) -> ProductFactors:
+        return ProductFactors(np.zeros(len(v)), _exp(-v)[None])
 
     def size(self, v: Floats) -> float:
         return _fourth(_exp(-v))
@@ -289,12 +289,12 @@ class GammaForm:
         f = _fourth(_weighted(y * _exp(-u), weight))
         return f * size + float(np.linalg.norm(_weighted(np.ones(len(u)), weight))), f / size
 
-    def holders_loss(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> Factors:
+    def holders_loss(self, u: Floats, y: Floats, weight: Floats | None, reaches: Reaches) -> ProductFactors:
         rows = np.vstack([y * _exp(-u), np.ones(len(u))])
-        return Factors(_weighted(u, weight), _weighted(rows, weight))
+        return ProductFactors(_weighted(u, weight), _weighted(rows, weight))
 
-    def owners_loss(self, v: Floats, reaches: Reaches) -> Factors:
-        return Factors(np.zeros(len(v)), np.vstack([_exp(-v), v]))
+    def owners_loss(self, v: Floats, reaches: Reaches) -> ProductFactors:
+        return ProductFactors(np.zeros(len(v)), np.vstack([_exp(-v), v]))
 
     def at_zero(self, y: Floats) -> Floats:
         return y

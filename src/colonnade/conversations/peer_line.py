@@ -15,7 +15,7 @@ from colonnade.net.expect import PACKED, floats, said_by, whole
 T = TypeVar("T")
 
 
-class Line:
+class PeerLine:
     """One party's end: messages go and come in one order, so both count them alike."""
 
     def __init__(self, net: Endpoint, peer: str) -> None:

@@ -1,1 +1,0 @@
-"""What three and more parties need for L-BFGS with dealers: columns in whole numbers, theta in two parts."""
