@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from colonnade.cli import main
 from colonnade.job import read_job
+from colonnade.result import read_result
 
 BANK = "customer;income;default\n" + "".join(
     f"c{k};{k % 7},5;{'yes' if k % 3 else 'no'}\n" for k in range(60)
@@ -224,3 +227,34 @@ def test_labels_are_counted_as_people_write_them() -> None:
     )
     done = CliRunner().invoke(main, ["new", "counted.csv", "--label", "y", "--out", "counted.toml"])
     assert "(0: 4, 1: 4, no label: 1)" in done.output
+
+
+def test_a_scorecard_of_two_companies_in_three_commands() -> None:
+    rng, ids = np.random.default_rng(0), range(1200)
+    y = rng.random(1200) < 0.4
+    income, visits = rng.normal(size=1200) - y, rng.normal(size=1200) + y
+    Path("a.csv").write_text("id,income,bad\n" + "".join(f"i{k},{income[k]:.3f},{y[k]:d}\n" for k in ids))
+    Path("b.csv").write_text("id,visits\n" + "".join(f"i{k},{visits[k]:.3f}\n" for k in ids))
+    made = colonnade("new", "a.csv", "b.csv", "--label", "bad", "--woe")
+    assert made.exit_code == 0, made.stderr
+    job = read_job(Path("job.toml"))
+    assert (job.data.woe, job.secure.labels) == (True, "blind")
+    done = colonnade("run", "job.toml")
+    assert done.exit_code == 0, done.stderr
+    privacy = read_result(Path("runs/job/result.json")).privacy
+    assert "evidence" not in privacy.leaks
+    assert any("labels were encrypted" in note for note in privacy.notes)
+    card = colonnade("credit", "scorecard", "runs/job", "--json")
+    assert card.exit_code == 0, card.stderr
+    lines = json.loads(card.stdout)["lines"]
+    points = [each["points"] for each in lines if each["column"] == "visits"]
+    assert len(points) > 3
+    assert points[0] > points[-1] + 20  # many visits are bad
+    shown = colonnade("credit", "woe", "job.toml", "--json")
+    assert {each["party"] for each in json.loads(shown.stdout)} == {"a", "b"}
+
+
+def test_weight_of_evidence_needs_two_classes() -> None:
+    Path("c.csv").write_text("customer,kind\n" + "".join(f"c{k},{'xyz'[k % 3]}\n" for k in range(60)))
+    made = colonnade("new", "c.csv", "shop.csv", "--label", "kind", "--woe")
+    assert (made.exit_code, "needs a label of two classes" in made.stderr) == (2, True)

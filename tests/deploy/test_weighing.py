@@ -13,12 +13,15 @@ import pytest
 from tests.deploy.companies import COLUMNS, NAMES, job, lay_out, settle, settled, together
 from tests.deploy.joined import join
 
+from colonnade.deploy.books.opened import OpenedBooks
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.daemon.report_facts import party_facts
 from colonnade.deploy.models import stored_shares
 from colonnade.deploy.policy.cost_limits import check_floors
+from colonnade.deploy.policy.policy import leaks
 from colonnade.deploy.rows.rows import split_rows
 from colonnade.deploy.settings import Limits
+from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import JobError, Refused
 
@@ -124,3 +127,46 @@ def test_who_does_not_accept_evidence_refuses(tmp_path: Path) -> None:
 def test_what_does_not_go_with_evidence_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(JobError, match=said):
         weighing(**changes)
+
+
+def test_two_companies_weigh_columns_that_nobody_sees_counts_of(tmp_path: Path) -> None:
+    names, policy = ("bank", "shop"), 'accept = ["few-rows"]\nmin_rows = 20\n'
+    consortium = lay_out(tmp_path, names)
+    for name in names:
+        settle(consortium, name, policy, EXACT)
+    secure = {"labels": "blind", "few_rows": True}
+    terms = job(names, algorithm="lbfgs", train={}, secure=secure, prepare={"woe": True}, woe=WOE)
+    contract = Contract.of(terms)
+    assert contract.hides_counts
+    assert leaks(contract) == ("few-rows",)
+
+    async def program(daemons: dict[str, Daemon]) -> Any:
+        manifest = await daemons["bank"].train(terms)
+        await settled(daemons["shop"])
+        return manifest, {name: party_facts(d.settings, "repaid") for name, d in daemons.items()}
+
+    manifest, dossiers = together(consortium, program)
+    own = stored_shares.load(tmp_path / "shop" / "runs" / "models", "repaid").preparation.woe
+    assert [each.bins.column for each in own] == list(COLUMNS["shop"])
+    assert own[0].iv > 0.1
+    assert manifest.metrics["test_auc"] > 0.6
+    assert "evidence" not in dossiers["shop"].result.privacy.leaks
+    assert any("labels were encrypted" in note for note in dossiers["shop"].result.privacy.notes)
+    booked = OpenedBooks(tmp_path / "bank" / "runs").lines()
+    (counts,) = [each for each in booked if "bin counts" in each.kinds]
+    assert (counts.peer, counts.about) == ("shop", "labels")
+    assert counts.numbers == own[0].bins.count
+    assert not [
+        each for each in OpenedBooks(tmp_path / "shop" / "runs").lines() if "bin counts" in each.kinds
+    ]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "names", "named"),
+    [("lbfgs", NAMES, False), ("vfb2-saga", NAMES, True), ("secureboost", NAMES[:2], False)],
+)
+def test_evidence_is_named_where_owners_are_told_nothing_else_of_labels(
+    algorithm: str, names: tuple[str, ...], named: bool
+) -> None:
+    terms = job(names, algorithm=algorithm, train={}, secure={"labels": "blind"}, prepare={"woe": True})
+    assert ("evidence" in leaks(Contract.of(terms))) is named

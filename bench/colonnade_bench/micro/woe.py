@@ -44,17 +44,21 @@ def main() -> None:
     parser.add_argument("--data", default="uci-credit")
     parser.add_argument("--parties", type=int, default=4)
     parser.add_argument("--test-fraction", type=float, default=0.2, help="of the rows that are not weighed")
+    parser.add_argument("--blind", action="store_true", help="encrypt labels, so that nobody sees a count")
     given = parser.parse_args()
     job = job_from(
         {
             "algorithm": "lbfgs",
             "world": given.world,
             "data": {"train": given.data, "parties": given.parties, "test_fraction": given.test_fraction},
+            "secure": {"labels": "blind" if given.blind else "clear"},
+            "woe": {"noise": 0.0},  # counts are compared with exact ones
         }
     )
-    assigned = read(compose(job))
+    composition = compose(job)
+    assigned = read(composition)
     began = time.perf_counter()
-    weighed = weigh_job(job, assigned)
+    weighed = weigh_job(composition, assigned)
     summary = {
         "world": given.world,
         "rows": next(iter(assigned.parties.values())).rows,

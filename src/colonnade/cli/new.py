@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     default=None,
     help="Whether nobody but its holder learns the label. Without it blind for two parties, clear for more.",
 )
+@click.option("--woe", is_flag=True, help="Train on every column's weight of evidence, as scorecards do.")
 @click.option(
     "--out",
     "-o",
@@ -53,6 +54,7 @@ def new(
     ids: tuple[str, ...],
     parties: int | None,
     blind: bool | None,
+    woe: bool,
     out: Path,
     as_json: bool,
 ) -> None:
@@ -67,6 +69,7 @@ def new(
       colonnade new bank.csv shop.csv --label default --id customer
       colonnade new bank.csv shop.csv --label default --id customer --id buyer
       colonnade new people.csv --label buys --parties 3 --blind
+      colonnade new bank.csv shop.csv --label default --id customer --woe
       colonnade new postgresql://db.bank/risk#customers s3://shop/buyers.parquet --label default
     """
     from colonnade.cli.folder import check_file
@@ -110,8 +113,11 @@ def new(
     if joining.said and not as_json:
         click.echo(f"ids:     {joining.said}" if ids else f"ids:     '{joined_by[0]}': {joining.said}")
     split = len(files) if len(files) > 1 else parties or 2
-    secrecy = Secrecy.of(blind, split, several=_several_classes(holder, label))
-    text = _job(surveys, names, holder, label, joining, parties or 2, secrecy, out)
+    several = _several_classes(holder, label)
+    if woe and several:
+        raise DataError("--woe: weight of evidence needs a label of two classes")
+    secrecy = Secrecy.of(blind, split, several=several)
+    text = _job(surveys, names, holder, label, joining, parties or 2, secrecy, out, woe=woe)
     with drafted(out) as draft:
         draft.write_text(text, encoding="utf-8")
     if as_json:
@@ -253,6 +259,8 @@ def _job(
     parties: int,
     secrecy: Secrecy,
     out: Path,
+    *,
+    woe: bool,
 ) -> str:
     """Return the text of the job."""
     from colonnade.job.writing import text, value_text
@@ -288,6 +296,8 @@ def _job(
         lines += [f"id.{name} = {text(column)}" for name, column in zip(names, joining.columns, strict=False)]
     if joining.rule:
         lines += [_key(f"keys = [{joining.rule}]", "ids that look different are the same in this form")]
+    if woe:
+        lines += [_key("woe = true", "columns as weight of evidence; [woe] says of which bins")]
     return "\n".join([*lines, *_open_keys(), secrecy.line]) + "\n"
 
 

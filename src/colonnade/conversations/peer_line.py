@@ -9,8 +9,8 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows
 from colonnade.messages import Announce, Sealed, Topic, tag_of
-from colonnade.net.endpoint import Endpoint
 from colonnade.net.expect import PACKED, floats, said_by, whole
+from colonnade.net.network import Network
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 class PeerLine:
     """One party's end: messages go and come in one order, so both count them alike."""
 
-    def __init__(self, net: Endpoint, peer: str) -> None:
+    def __init__(self, net: Network, peer: str) -> None:
         self.net, self.peer = net, peer
         self._sent = self._got = 0
 

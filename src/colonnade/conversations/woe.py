@@ -75,29 +75,28 @@ async def weigh_as_label_holder(
 ) -> Evidenced:
     """Seal the labels, read everybody's sums, and tell each party the WOE of its bins, with noise."""
     bad = y > 0
-    _check_labels(net.me, bad, terms)
+    check_labels(net.me, bad, terms)
     key = SealingKey.new()
     await net.broadcast(Sealing(key.public, len(bad)))
     for number, start in enumerate(range(0, len(bad) if net.peers else 0, CHUNK)):
         chunk = bad[start : start + CHUNK].astype(int).tolist()
         await net.broadcast(SealedLabels(_tag(number), await net.aside(partial(key.seal, chunk))))
-    mine = [_counted(bins, codes, bad) for bins, codes in zip(own.bins, own.codes, strict=True)]
+    mine = [counted(bins, codes, bad) for bins, codes in zip(own.bins, own.codes, strict=True)]
     counts = {net.me: mine}
     for peer in net.peers:
-        counted = whole(None, high=len(bad))
+        due = whole(None, high=len(bad))
         tally = await net.recv(
             Tally,
             peer,
-            bins=counted,
-            ordered=counted,
+            bins=due,
+            ordered=due,
             chained=octets(None),
-            rows=counted,
+            rows=due,
             sealed=octets(None, None),
         )
         counts[peer] = await net.aside(partial(_read_of, key, tally, peer, len(bad), terms))
         await net.send(peer, _answer(_noisy(counts[peer], noise), terms))
-    weighed = [_weighed(bins, each, terms) for bins, each in zip(own.bins, mine, strict=True)]
-    return Evidenced(weighed, counts)
+    return Evidenced(weighed_by(mine, own.bins, terms), counts)
 
 
 async def weigh_as_party(net: Network, label_holder: str, own: Binned, terms: Woe) -> Evidenced:
@@ -106,7 +105,7 @@ async def weigh_as_party(net: Network, label_holder: str, own: Binned, terms: Wo
     rows = len(own.codes[0]) if own.codes else sealing.rows
     if sealing.rows != rows:
         raise DataError(f"{label_holder} has {sealing.rows} rows, {net.me} has {rows}; align them first")
-    _check_bins(net.me, own, terms)
+    check_bins(net.me, own, terms)
     with said_by(label_holder):
         adder = Adder(sealing.public, [bins.count for bins in own.bins])
     for number, start in enumerate(range(0, rows, CHUNK)):
@@ -136,7 +135,8 @@ async def weigh_as_party(net: Network, label_holder: str, own: Binned, terms: Wo
 # --- the label holder's side -------------------------------------------------------------------------
 
 
-def _check_labels(me: str, bad: NDArray[np.bool_], terms: Woe) -> None:
+def check_labels(me: str, bad: NDArray[np.bool_], terms: Woe) -> None:
+    """Refuse labels of which there are too few for the smallest bin."""
     fewest = int(min(bad.sum(), len(bad) - bad.sum()))
     if fewest < terms.cases:
         raise DataError(
@@ -177,16 +177,19 @@ def _whole(values: Numbers, due: int, peer: str) -> list[int]:
     return [int(value) for value in values]
 
 
-def _counted(bins: ColumnBins, codes: Rows, bad: NDArray[np.bool_]) -> Counts:
+def counted(bins: ColumnBins, codes: Rows, bad: NDArray[np.bool_]) -> Counts:
     """Return the counts of an own column, for which nothing needs to be sealed."""
     rows, bads = (np.bincount(each, minlength=bins.count).tolist() for each in (codes, codes[bad]))
     return Counts(bins.ordered, not bins.numeric, tuple(rows), tuple(bads))
 
 
-def _weighed(bins: ColumnBins, counts: Counts, terms: Woe) -> Weighed:
-    group = join_bins(counts, terms)
-    woe, iv = woe_of(counts.joined(group))
-    return Weighed(bins, group, woe, iv)
+def weighed_by(counts: Sequence[Counts], columns: Sequence[ColumnBins], terms: Woe) -> list[Weighed]:
+    """Return columns with the weight of evidence that their counts give."""
+    groups = [join_bins(each, terms) for each in counts]
+    found = [woe_of(each.joined(group)) for each, group in zip(counts, groups, strict=True)]
+    return [
+        Weighed(bins, group, woe, iv) for bins, group, (woe, iv) in zip(columns, groups, found, strict=True)
+    ]
 
 
 def _noisy(columns: Sequence[Counts], noise: CountNoise) -> list[Counts]:
@@ -213,7 +216,7 @@ def _answer(counts: Sequence[Counts], terms: Woe) -> Evidence:
 # --- a party's side ----------------------------------------------------------------------------------
 
 
-def _check_bins(me: str, own: Binned, terms: Woe) -> None:
+def check_bins(me: str, own: Binned, terms: Woe) -> None:
     """Refuse to show counts of too few rows, in bins of any party."""
     fewest = min(own.rows, default=terms.least)
     if own.codes and fewest < min(terms.least, len(own.codes[0])):

@@ -10,7 +10,7 @@ may tell these of one row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Literal
@@ -121,6 +121,14 @@ class Extent:
     def width(self, party: str) -> int:
         """Return how many columns a party has, at the most."""
         return self.columns.get(party, self.widest)
+
+
+Declare = Callable[[list[Opening]], Awaitable[None]]
+"""Hears what is about to be opened, before it is; raises to go no further."""
+
+
+async def undisputed(openings: list[Opening]) -> None:
+    """Let everything be opened."""
 
 
 def sent(kind: type[Message], topic: Topic) -> Channel:

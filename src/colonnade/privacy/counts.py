@@ -21,6 +21,8 @@ from colonnade.arrays import Rows
 from colonnade.privacy.grid import Grid
 from colonnade.privacy.noise import Noise
 
+USUAL = 2.0  # what a label holder demands, where nothing else is said
+
 
 @dataclass(frozen=True)
 class CountNoise:
@@ -31,11 +33,19 @@ class CountNoise:
 
     def told(self, counts: Rows, most: Rows, columns: int) -> Rows:
         """Return counts with noise, each between 0 and the most that it can be."""
-        if not self.multiplier or not len(counts):
+        if not len(counts):
             return counts
-        grid = Grid.of(float(max(1, most.max())), columns**0.5, self.multiplier)
         asked = np.concatenate([counts, most, [columns]]).astype("<i8").tobytes()
+        noise = self.alone(asked, len(counts), int(most.max()), columns)
+        found: Rows = np.clip(counts + noise, 0, most)
+        return found
+
+    def alone(self, asked: bytes, count: int, most: int, columns: int) -> Rows:
+        """Return the noise of counts, none of which is above `most`; by `asked`, which names them."""
+        if not self.multiplier or not count:
+            return np.zeros(count, dtype=np.int64)
+        grid = Grid.of(float(max(1, most)), columns**0.5, self.multiplier)
         key = hashlib.blake2b(asked, key=self.key, digest_size=32).digest()
-        numbers = np.arange(len(counts))
-        noisy = grid.whole(counts) + Noise(key).gaussian(numbers, 0 * numbers)[:, 0]
-        return np.clip(np.rint(grid.values(noisy)), 0, most).astype(np.int64)
+        numbers = np.arange(count)
+        drawn = Noise(key).gaussian(numbers, 0 * numbers)[:, 0]
+        return np.rint(grid.values(drawn)).astype(np.int64)

@@ -122,6 +122,16 @@ def sums_between(products: ProductsName, conversation: Conversation[Any], partie
     return parties == 2 and products != "dealer" and "encrypts-sums" in conversation.traits
 
 
+def hides_counts(terms: Training, conversation: Conversation[Any], parties: int) -> bool:
+    """Return whether weight of evidence is made of encrypted labels: they are blind, and owners are told
+    something of them with noise anyway.
+
+    Other blind runs tell owners nothing of labels, so that policies must accept evidence by its name.
+    """
+    told = parties == 2 or "encrypts" in conversation.traits
+    return parties > 1 and told and labels_of(terms, conversation, parties) == "blind"
+
+
 def reveal_of(
     terms: Training, conversation: Conversation[Any], parties: int, *, degraded: bool
 ) -> RevealName:

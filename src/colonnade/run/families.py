@@ -10,7 +10,7 @@ from colonnade.errors import JobError, suggest
 from colonnade.job import Job
 from colonnade.job.advice import FAMILIES
 from colonnade.job.presets import PRESETS
-from colonnade.run.blind import encrypted_between, labels_of
+from colonnade.run.blind import encrypted_between, hides_counts, labels_of
 from colonnade.run.notes import leaks
 from colonnade.run.resolve import Composition, compose
 
@@ -50,7 +50,7 @@ def opens(composition: Composition) -> tuple[str, ...]:
         job.privacy,
         job.secure.sum,
         parties,
-        woe=job.data.woe,
+        woe=job.data.woe and not hides_counts(job, conversation, parties),
         blind=labels_of(job, conversation, parties) == "blind",
         encrypted=encrypted_between(job.secure.products, conversation, parties),
     )

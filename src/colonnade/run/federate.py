@@ -28,10 +28,11 @@ from colonnade.job.plan import Facts, Plan, Task
 from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Model
 from colonnade.result import Result
+from colonnade.run.blind import hides_counts
 from colonnade.run.compared import compared
 from colonnade.run.gather_result import DataFacts, result_of
 from colonnade.run.launch import IN_PROCESS, launch
-from colonnade.run.notes import WOE_NOTE
+from colonnade.run.notes import with_woe
 from colonnade.run.party import Progress, Share
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.resolve import Composition, compose, resolve
@@ -188,7 +189,9 @@ def order_of(composition: Composition, assigned: Assigned) -> tuple[DataFacts, L
     """Return what is known of every party's data, and the run on it to launch."""
     job = composition.job
     if job.data.woe:
-        assigned = replace(assigned, parties=with_evidence(assigned.parties, weigh_job(job, assigned)))
+        assigned = replace(
+            assigned, parties=with_evidence(assigned.parties, weigh_job(composition, assigned))
+        )
     first = assigned.parties[assigned.label_holders[0]]
     facts = Facts(
         columns={party: data.columns for party, data in assigned.parties.items()},
@@ -211,11 +214,13 @@ def order_of(composition: Composition, assigned: Assigned) -> tuple[DataFacts, L
 
 def weigh_columns_of(job: Job) -> dict[str, Weighing]:
     """Return the weight of evidence of every party's columns, from the job's files, in its world."""
-    return weigh_job(job, read(compose(job)))
+    composition = compose(job)
+    return weigh_job(composition, read(composition))
 
 
-def weigh_job(job: Job, assigned: Assigned) -> dict[str, Weighing]:
+def weigh_job(composition: Composition, assigned: Assigned) -> dict[str, Weighing]:
     """Return every party's columns with their weight of evidence, found in the job's world."""
+    job = composition.job
     if assigned.labels.task != "binary":
         raise DataError("data.woe: weight of evidence needs two classes; name the bad one in data.positive")
     terms = WeighingTerms(
@@ -224,6 +229,7 @@ def weigh_job(job: Job, assigned: Assigned) -> dict[str, Weighing]:
         network=job.network,
         world=job.world,
         seed=job.seed,
+        blind=hides_counts(job, composition.conversation, len(assigned.parties)),
     )
     return weigh_all(terms, assigned.parties)
 
@@ -313,11 +319,8 @@ def conclude(
     shares = launch(order)
     result = result_of(source, order.plan, shares, pooled)
     if job.data.woe:
-        told = result.privacy
-        privacy = msgspec.structs.replace(
-            told, notes=[*told.notes, WOE_NOTE], leaks=[*told.leaks, "evidence"]
-        )
-        result = msgspec.structs.replace(result, privacy=privacy)
+        hidden = hides_counts(job, CONVERSATIONS[order.plan.conversation], len(order.data))
+        result = msgspec.structs.replace(result, privacy=with_woe(result.privacy, hidden=hidden))
     rows = order.data[order.plan.evaluator].rows
     test = _test_scores(order, shares)
     return Finished(job, order.plan, result, shares, order.labels, rows, test, pooled)

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from colonnade.conversations.conversation import Conversation, Leak
 from colonnade.job import PrivacyTerms, SumName
 from colonnade.job.plan import Plan
+from colonnade.result import Privacy
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.neighbours import sentence
 from colonnade.secure.sums import SUMS
 
-WOE_NOTE = (
-    "weight of evidence: the label holder has seen rows and bads of every bin, each party the WOE of its own "
-    "bins; without woe.noise, as on one machine, many columns' WOE determine every label"
-)
+WOE_NOTES = {
+    False: "weight of evidence: the label holder has seen rows and bads of every bin, each party the WOE of "
+    "its own bins; without woe.noise, as on one machine, many columns' WOE determine every label",
+    True: "weight of evidence: labels were encrypted; each party has seen the bads of its own bins with "
+    "noise, and the label holder nothing of them",
+}
+"""By whether counts are hidden from everybody."""
+
+
+def with_woe(told: Privacy, *, hidden: bool) -> Privacy:
+    """Return what is said of a run whose columns were weighed."""
+    leaks = told.leaks if hidden else [*told.leaks, "evidence"]
+    return msgspec.structs.replace(told, notes=[*told.notes, WOE_NOTES[hidden]], leaks=leaks)
 
 
 def notes(plan: Plan[Any]) -> list[str]:

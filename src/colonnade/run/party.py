@@ -31,7 +31,7 @@ from colonnade.job import HERE, MEMORY, EngineTerms, SumName
 from colonnade.job.plan import Plan
 from colonnade.net.endpoint import Endpoint
 from colonnade.openings.limits import Limits
-from colonnade.openings.opening import UNKNOWN, Extent, Opening
+from colonnade.openings.opening import UNKNOWN, Declare, Extent, Opening, undisputed
 from colonnade.privacy.label_noise import private_table
 from colonnade.privacy.noise import Noise
 from colonnade.records import Records
@@ -272,6 +272,20 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
     share = _share(work, outcome, net, measuring or net)
     await party.leave(net, *([] if measuring is None else [measuring]))
     return share
+
+
+def held_to(net: Endpoint, book: Declare = undisputed) -> Declare:
+    """Let a network open nothing but what the function that is returned is told first; `book` hears of it
+    before."""
+    limits = Limits((), net.me)
+    net.declare(limits)
+
+    async def declare(openings: list[Opening]) -> None:
+        await book(openings)
+        for each in openings:
+            limits.allow(each)
+
+    return declare
 
 
 def _gates(work: Work, net: Endpoint) -> Gates:

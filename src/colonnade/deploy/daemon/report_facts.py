@@ -25,7 +25,7 @@ from colonnade.privacy.label_noise import delta_of
 from colonnade.report.facts import ReportFacts, read_part
 from colonnade.result import Described, Moment, Privacy, Result
 from colonnade.run.gather_result import cost_of, staleness_of
-from colonnade.run.notes import WOE_NOTE, notes
+from colonnade.run.notes import WOE_NOTES, notes
 from colonnade.run.party import Share
 from colonnade.test_scores import TestScores
 from colonnade.timeline import Timeline
@@ -101,7 +101,7 @@ def _result(share: StoredShare, cost: RunCost) -> Result:
             mechanism=terms.privacy.mechanism,
             epsilon=manifest.epsilon,
             delta=delta_of(terms.privacy, plan.objective.loss) if manifest.epsilon is not None else None,
-            notes=[*notes(plan), *([WOE_NOTE] if terms.prepare.woe else [])],
+            notes=[*notes(plan), *([WOE_NOTES[contract.hides_counts]] if terms.prepare.woe else [])],
             leaks=list(policy.leaks(contract)),
         ),
         history=own.history,

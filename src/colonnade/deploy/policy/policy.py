@@ -41,7 +41,7 @@ def leaks(contract: Contract) -> tuple[Leak, ...]:
         terms.privacy,
         terms.secure.sum,
         len(terms.parties),
-        woe=terms.prepare.woe,
+        woe=terms.prepare.woe and not contract.hides_counts,
         blind=labels_of(terms, contract.conversation, len(terms.parties)) == "blind",
         encrypted=encrypted_between(terms.secure.products, contract.conversation, len(terms.parties)),
         few_rows=terms.secure.few_rows,

@@ -26,12 +26,14 @@ from colonnade.deploy.models import party_models
 from colonnade.deploy.policy.membership import secret_for
 from colonnade.deploy.rows.large_rows import Part, StoredTables, fresh_folder
 from colonnade.deploy.rows.rows import COLUMNS, PartyRows, load_rows, split_rows
+from colonnade.deploy.session.booking import book
 from colonnade.deploy.session.session import Event, RunSession
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import DataError
 from colonnade.job.sections import ClassWeight
+from colonnade.openings.opening import Opening
 from colonnade.privacy.counts import CountNoise
 from colonnade.run.woe_party import WeighingTerms, weigh
 
@@ -151,7 +153,7 @@ async def prepared(session: RunSession, contract: Contract, rows: Rows) -> Align
     if labels is not None and known.y is not None:
         y = labels.transform(known.y, name=known.name, origin=known.origin)
         known = replace(known.warned(odd_labels(labels, known.y)), y=y)
-    woe = await _weighed(session, terms, known) if terms.prepare.woe else ()
+    woe = await _weighed(session, contract, known) if terms.prepare.woe else ()
     made = preparation_for(known, contract, intercept=session.me == contract.intercept_at, woe=woe)
     for said in made.done():
         log.info("run %08x: %s", session.run, said)
@@ -187,14 +189,26 @@ def _table(
     return replace(made.transform(replace(chosen, y=None, ids=None), y), weight=weight)
 
 
-async def _weighed(session: RunSession, terms: Terms, train: RawTable) -> tuple[Weighed, ...]:
+async def _weighed(session: RunSession, contract: Contract, train: RawTable) -> tuple[Weighed, ...]:
     """Return the weight of evidence of this party's columns, by the label of the first label holder."""
     session.tell(Event("weighing columns"))
+    terms, settings = contract.terms, session.settings
     agreed = WeighingTerms(
-        label_holder=terms.active[0], woe=terms.woe, network=terms.network, world="network", seed=terms.seed
+        label_holder=terms.active[0],
+        woe=terms.woe,
+        network=terms.network,
+        world="network",
+        seed=terms.seed,
+        blind=contract.hides_counts,
     )
-    settings = session.settings
     multiplier = max(terms.woe.noise or 0.0, settings.limits.woe_noise)
     noise = CountNoise(multiplier, secret_for(settings, "noise of counts"))
-    done = await weigh(session.party, session.weigh, train, _categorical(train, terms), agreed, noise)
+    columns = max(1, len(train.columns))
+
+    async def write_down(told: list[Opening]) -> None:
+        await book(session, terms, told, train.rows, columns)
+
+    own = secret_for(settings, "hash of bins")
+    categorical = _categorical(train, terms)
+    done = await weigh(session.party, session.weigh, train, categorical, agreed, noise, write_down, own)
     return tuple(done.columns)

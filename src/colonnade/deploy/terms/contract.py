@@ -30,7 +30,7 @@ from colonnade.job import (
 )
 from colonnade.job.plan import Facts, Plan
 from colonnade.losses import LOSSES, Loss
-from colonnade.run.blind import as_trained, reveal_of
+from colonnade.run.blind import as_trained, hides_counts, reveal_of
 from colonnade.run.resolve import Composition, check_sum, compose, looked_up, resolve
 
 MOST_PARTIES = 8
@@ -71,6 +71,11 @@ class Contract:
     def goes_on(self) -> bool:
         """Whether a run that was cut off goes on once all parties are there again."""
         return self.terms.checkpoint.wait_s > 0 and self.terms.checkpoint.every != "never"
+
+    @property
+    def hides_counts(self) -> bool:
+        """Whether nobody is told counts of labels, but of its own bins with noise."""
+        return hides_counts(self.terms, self.conversation, len(self.terms.parties))
 
     def is_bare(self, party: str) -> bool:
         """Return whether a party may come without columns: a server with the label alone, or a neutral
