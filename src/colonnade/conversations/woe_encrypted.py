@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Rows, Words
-from colonnade.conversations.linear.two.line import Line
+from colonnade.conversations.peer_line import Line
 from colonnade.conversations.woe import (
     Binned,
     Evidenced,
