@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Rows, Words
-from colonnade.conversations.peer_line import Line
+from colonnade.conversations.peer_line import PeerLine
 from colonnade.conversations.woe import (
     Binned,
     Evidenced,
@@ -111,7 +111,7 @@ async def _tell_counts(
     net: Network, peer: str, bad: NDArray[np.bool_], noise: CountNoise, declare: Declare
 ) -> None:
     """Answer one party."""
-    line, rows = Line(net, peer), len(bad)
+    line, rows = PeerLine(net, peer), len(bad)
     columns, bins = (await line.told(2, 0, MOST_BINS)).tolist()
     asked = await line.opened(bytes)
     deviation = noise.multiplier * columns**0.5
@@ -143,7 +143,7 @@ async def weigh_masked_as_party(
     `secret` is what the own bins are hashed with, the same in all runs, so that asking again tells nothing.
     """
     check_bins(net.me, own, terms)
-    line, sizes = Line(net, label_holder), [bins.count for bins in own.bins]
+    line, sizes = PeerLine(net, label_holder), [bins.count for bins in own.bins]
     await declare([_opened("sizes", net.me, label_holder, 2)])
     await line.tell(len(sizes), sum(sizes))
     await line.seal(_hash_of(own, secret or os.urandom(32)))
