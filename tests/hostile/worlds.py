@@ -20,7 +20,7 @@ from colonnade.errors import Aborted
 from colonnade.net.endpoint import Endpoint
 from colonnade.privacy.counts import CountNoise
 from colonnade.run.federate import plan_for
-from colonnade.run.party import Party, Share, Work, train
+from colonnade.run.party import Party, Share, Work, held_to, train
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.keys import InProcessIdentity
 from colonnade.secure.streams import PairStreams
@@ -137,10 +137,11 @@ def scoring(name: str) -> Case:
         async def program(net: Endpoint) -> Any:
             table = data[me].prepare().test
             async with Party(identities[me], (net,)) as party:
+                held_to(net)
                 secrets = await party.join(net, "scores")
                 secure = party.secure_sum(net, secrets, plan.secure_sum)
                 part = kind.scorer(Holding(plan, me, trained[me].weights, table.X))
-                session = Session(net, secure, asker, part, PairStreams(me, secrets))
+                session = Session(net, secure, asker, part, PairStreams(me, secrets), limits=net.meter.limits)
                 found: Any = None
                 if me != asker:
                     found = await session.answer()
@@ -171,7 +172,7 @@ def aligning(method: Method = "curve", half: int = 20, brief: float = BRIEF) -> 
         async def program(net: Endpoint) -> Any:
             async with Party(identities[me], (net,)) as party:
                 secrets = await party.join(net, "align")
-                terms = AlignTerms(order=b"order", minimum=10, method=method)
+                terms = AlignTerms(order=b"order", minimum=10, method=method, declare=held_to(net))
                 found = await align(net, ids[me], secrets, terms)
                 await net.finish()
                 return found
@@ -193,11 +194,12 @@ def weighing() -> Case:
     def party(me: str) -> Program:
         async def program(net: Endpoint) -> Any:
             async with Party(identities[me], (net,)) as party:
+                declare = held_to(net)
                 await party.join(net, "weigh")
                 if me == names[0]:
-                    found = await weigh_as_label_holder(net, y, own[me], TERMS, CountNoise())
+                    found = await weigh_as_label_holder(net, y, own[me], TERMS, CountNoise(), declare)
                 else:
-                    found = await weigh_as_party(net, names[0], own[me], TERMS)
+                    found = await weigh_as_party(net, names[0], own[me], TERMS, declare)
                 await net.finish()
                 return found
 

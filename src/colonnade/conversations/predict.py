@@ -14,7 +14,7 @@ trust, and of the policy.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -26,6 +26,9 @@ from colonnade.job.plan import Plan
 from colonnade.messages import Score, Topic, tag_of
 from colonnade.net.expect import expect, out_of_turn, whole
 from colonnade.net.network import Network
+from colonnade.openings.limits import Limits, Unlimited
+from colonnade.openings.opening import Opening
+from colonnade.openings.scoring import Request
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.streams import PairStreams
 
@@ -62,6 +65,10 @@ class Scorer(Protocol):
 
     async def score(self, session: Session, rows: Rows) -> Floats | None:
         """Return the total scores of these rows at the asker, None elsewhere."""
+        ...
+
+    def opens(self, request: Request) -> list[Opening]:
+        """Return what that opens: all totals, and what this party sends."""
         ...
 
 
@@ -110,6 +117,9 @@ class SummedPart:
     async def score(self, session: Session, rows: Rows) -> Floats | None:
         return await session.total(self.part[rows])
 
+    def opens(self, request: Request) -> list[Opening]:
+        return [request.total(request.rows * self.part[:1].size)]
+
 
 @dataclass
 class Session:
@@ -124,6 +134,7 @@ class Session:
     scorer: Scorer
     streams: PairStreams = NO_STREAMS
     workplace: Workplace = HERE
+    limits: Limits = field(default_factory=Unlimited)
     _tags: int = 0
     _requests: int = 0
 
@@ -145,6 +156,7 @@ class Session:
         parts = []
         for start in range(0, self.scorer.rows, CHUNK):
             rows = np.arange(start, min(start + CHUNK, self.scorer.rows))
+            self._allow(rows)
             parts.append(await self.scorer.score(self, rows))
         whole = [part for part in parts if part is not None]
         return np.concatenate(whole) if whole else None
@@ -156,12 +168,19 @@ class Session:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     async def _ask(self, rows: Rows) -> Floats:
+        self._allow(rows)
         await self.net.broadcast(Score(self._requests, rows))
         self._requests += 1
         scores = await self.scorer.score(self, rows)
         if scores is None:
             raise RuntimeError(f"{self.net.me} asks in a session of {self.asker}")
         return scores
+
+    def _allow(self, rows: Rows) -> None:
+        """Let this request be answered, and nothing else."""
+        request = Request(self.net.me, self.net.parties, self.asker, len(rows))
+        for each in (request.named, *self.scorer.opens(request)):
+            self.limits.allow(each)
 
     async def end(self) -> None:
         """Tell the others that nothing more is asked."""
@@ -183,5 +202,6 @@ class Session:
                 if len(rows) > CHUNK:
                     raise out_of_turn(sender, request, f"it asks for {len(rows)} rows at once, over {CHUNK}")
                 asked += len(rows)
+                self._allow(rows)
                 await self.scorer.score(self, rows)
         return asked

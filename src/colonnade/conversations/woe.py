@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from math import log2
 from operator import attrgetter
 
 import numpy as np
@@ -38,10 +39,14 @@ from colonnade.job import Woe
 from colonnade.messages import Evidence, SealedLabels, Sealing, Tally, Topic, tag_of
 from colonnade.net.expect import floats, octets, said_by, whole
 from colonnade.net.network import Network
+from colonnade.openings.opening import Declare, Opening, sent, undisputed
 from colonnade.privacy.counts import CountNoise
+from colonnade.secure.curve import POINT
 from colonnade.secure.elgamal import Adder, SealingKey
 
 CHUNK = 2048  # rows a message
+SEALED = 2 * POINT  # bytes of a sum that only the label holder can read
+WEIGHED = "when columns are weighed"
 _BADS, _ROWS = attrgetter("bads"), attrgetter("rows")
 
 
@@ -71,7 +76,7 @@ class Evidenced:
 
 
 async def weigh_as_label_holder(
-    net: Network, y: Floats, own: Binned, terms: Woe, noise: CountNoise
+    net: Network, y: Floats, own: Binned, terms: Woe, noise: CountNoise, declare: Declare = undisputed
 ) -> Evidenced:
     """Seal the labels, read everybody's sums, and tell each party the WOE of its bins, with noise."""
     bad = y > 0
@@ -95,11 +100,15 @@ async def weigh_as_label_holder(
             sealed=octets(None, None),
         )
         counts[peer] = await net.aside(partial(_read_of, key, tally, peer, len(bad), terms))
+        bins = sum(len(each.rows) for each in counts[peer])
+        await declare([told_of_bins(peer, net.me, len(counts[peer]), bins, len(bad), noise)])
         await net.send(peer, _answer(_noisy(counts[peer], noise), terms))
     return Evidenced(weighed_by(mine, own.bins, terms), counts)
 
 
-async def weigh_as_party(net: Network, label_holder: str, own: Binned, terms: Woe) -> Evidenced:
+async def weigh_as_party(
+    net: Network, label_holder: str, own: Binned, terms: Woe, declare: Declare = undisputed
+) -> Evidenced:
     """Add up sealed labels per bin, return the sums, and hear the WOE of the own bins."""
     sealing = await net.recv(Sealing, label_holder)
     rows = len(own.codes[0]) if own.codes else sealing.rows
@@ -114,6 +123,8 @@ async def weigh_as_party(net: Network, label_holder: str, own: Binned, terms: Wo
         part = [codes[start : start + CHUNK] for codes in own.codes]
         with said_by(label_holder):
             await net.aside(partial(adder.add, sealed, part))
+    total = sum(bins.count for bins in own.bins)
+    await declare(tallied(net.me, label_holder, len(own.bins), total, rows))
     await net.send(
         label_holder,
         Tally(
@@ -124,12 +135,53 @@ async def weigh_as_party(net: Network, label_holder: str, own: Binned, terms: Wo
             sealed=await net.aside(adder.totals),
         ),
     )
-    total = sum(bins.count for bins in own.bins)
     evidence = await net.recv(
         Evidence, label_holder, group=whole(total), woe=floats(total), iv=floats(len(own.bins), low=0)
     )
     with said_by(label_holder):
         return Evidenced(_understood(evidence, own.bins, label_holder))
+
+
+# --- what is opened ----------------------------------------------------------------------------------
+
+
+def tallied(me: str, label_holder: str, columns: int, bins: int, rows: int) -> list[Opening]:
+    """Return what a party tells of its columns: how large bins are and, as the label holder unseals the sums,
+    how many bads they have."""
+    size = 8 * (2 * columns + bins) + columns + SEALED * bins  # whole numbers, a flag a column, sealed sums
+    counts = partial(
+        Opening,
+        kind="bin counts",
+        about="columns",
+        of=(me,),
+        to=(label_holder,),
+        rows=rows,
+        when=WEIGHED,
+        bits=log2(rows + 1),
+        by=me,
+    )
+    told = bins + 3 * columns
+    channel = sent(Tally, Topic.TRAIN)
+    return [counts(numbers=told, carried=8 * size / max(1, told), channel=channel), counts(numbers=bins)]
+
+
+def told_of_bins(peer: str, me: str, columns: int, bins: int, rows: int, noise: CountNoise) -> Opening:
+    """Return what the label holder tells a party: what follows from a count with noise for every bin."""
+    size = 16 * bins + 8 * columns  # which bins are joined, WOE, and IV
+    return Opening(
+        kind="WOE",
+        about="labels",
+        of=(me,),
+        to=(peer,),
+        numbers=bins,
+        bits=log2(rows + 1),
+        carried=8 * size / max(1, bins),
+        rows=rows,
+        when=WEIGHED,
+        by=me,
+        channel=sent(Evidence, Topic.TRAIN),
+        epsilon=noise.epsilon,
+    )
 
 
 # --- the label holder's side -------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Rows, Words
@@ -115,7 +116,8 @@ async def _tell_counts(
     columns, bins = (await line.told(2, 0, MOST_BINS)).tolist()
     asked = await line.opened(bytes)
     deviation = noise.multiplier * columns**0.5
-    await declare(told_of_bins_masked(net.me, peer, rows, bins, deviation))
+    told = told_of_bins_masked(net.me, peer, rows, bins, deviation)
+    await declare([replace(each, epsilon=noise.epsilon) for each in told])
     spread = round(deviation * FINE)
     await line.tell(rows, spread)
     if not columns:
@@ -131,8 +133,8 @@ async def _tell_counts(
         answer = await line.opened(partial(SumAnswer.read, ring, bins, shape.apart))
         total += await net.aside(partial(decrypted_sums, key, answer, shape.apart))
     drawn = noise.alone(asked + bad.tobytes(), bins, rows, columns)
-    told = (total + drawn.view(np.uint64)) & np.uint64(ring.plain - 1)
-    await line.tell(*told.tolist())
+    sums = (total + drawn.view(np.uint64)) & np.uint64(ring.plain - 1)
+    await line.tell(*sums.tolist())
 
 
 async def weigh_masked_as_party(

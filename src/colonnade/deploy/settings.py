@@ -153,6 +153,7 @@ class Limits(Section, frozen=True):
     refreshes_an_hour: int = 60  # of the service's session
     # what runs may tell one peer by counting, over all of them together; as it is, anything
     opened_label_bits_per_row: float = 1e9
+    opened_label_numbers_per_row: float = 1e9  # of linear statistics: the mean leverage of rows, at the most
     opened_column_bits_per_cell: float = 1e9
 
 

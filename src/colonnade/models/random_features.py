@@ -113,6 +113,10 @@ class RandomFeatures:
             some = slice(first, first + most)
             yield RandomFeatures(self.omega[:, some], self.b[some])
 
+    def widths(self, most: int) -> list[int]:
+        """Return how many features each of these pieces has."""
+        return [min(most, self.count - first) for first in range(0, self.count, most)]
+
     def whole(self) -> RandomFeatures:
         """Return all of them."""
         return self
@@ -149,6 +153,12 @@ class SeededFeatures:
         for first in range(0, len(self.adds), together):
             numbers = range(first, min(first + together, len(self.adds)))
             yield joined([self.drawn(number) for number in numbers])
+
+    def widths(self, most: int) -> list[int]:
+        """Return how many features each of these pieces has."""
+        together = max(1, most // self.block)
+        blocks = len(self.adds)
+        return [self.block * min(together, blocks - first) for first in range(0, blocks, together)]
 
     def whole(self) -> RandomFeatures:
         """Return all of them."""

@@ -53,6 +53,8 @@ class Meter:
         entry[2] += payload
         entry[3] += sealed
         if entry[2] > entry[4]:
+            entry[4] = self.limits.bytes_to(kind, topic, to)  # may have been allowed since
+        if entry[2] > entry[4]:
             raise undeclared(self.limits.me, f"a {kind.__name__} of {payload} bytes", topic, to)
 
     def repeated(self, frame: int, length: int, sealed: int) -> None:

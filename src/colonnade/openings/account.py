@@ -41,6 +41,7 @@ WORDS: dict[Kind, str] = {
     "common ids": "which ids are common",
     "asked rows": "which rows are asked for",
     "progress": "how far a party is",
+    "losses": "the training loss",
     "masked": "words that are uniform to who hears them",
 }
 
@@ -55,6 +56,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     numbers: int
     bits: float
     rows: int
+    epsilon: float | None = None  # of what has noise of its own, all of it
 
     @property
     def per_row(self) -> float:
@@ -89,9 +91,16 @@ def heard(openings: Iterable[Opening], rows: int) -> list[Heard]:
             numbers=sum(each.numbers for each in found),
             bits=sum(each.told for each in found),
             rows=rows,
+            epsilon=together(each.epsilon for each in found),
         )
         for (hearer, about, of), found in sums.items()
     ]
+
+
+def together(epsilons: Iterable[float | None]) -> float | None:
+    """Return the sum of epsilons; None if one is without bound."""
+    known = list(epsilons)
+    return None if None in known else sum(each for each in known if each is not None)
 
 
 def line(opening: Opening) -> str:

@@ -45,6 +45,7 @@ Kind = Literal[
     "common ids",
     "asked rows",
     "progress",
+    "losses",
     "masked",
 ]
 """What is opened; `account.WORDS` has the words for each."""
@@ -68,6 +69,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     `numbers` and `bits` are what each hearer gets at the most, `rows` the rows that they are about. `by` is
     who sends them; nobody does where a sum is opened to its root. Numbers that are told with fewer bits than
     they travel in have both (`carried`). Without a `channel` they are not sent: they follow from others.
+    `epsilon` is what noise lets all of them together tell of one label, where it has noise of its own.
     """
 
     kind: Kind
@@ -81,6 +83,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     when: str = ""
     by: str = ""
     channel: Channel | None = None
+    epsilon: float | None = None
 
     @property
     def bytes(self) -> int:

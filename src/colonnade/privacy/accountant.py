@@ -20,11 +20,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import log_ndtr, ndtr
 
 from colonnade.arrays import Rows
 from colonnade.errors import JobError
+from colonnade.privacy.gaussian import deviation_for
 from colonnade.state import Declared
 
 try:
@@ -55,7 +54,7 @@ def multiplier_for(epsilon: float, delta: float, releases: int) -> float:
 def _single(epsilon: float, delta: float) -> float:
     """Return the least noise of one release."""
     # the closed form says where to look, but the number is the accountant's
-    near = float(brentq(lambda z: _delta(epsilon, z) - delta, 1e-3, 1e6 / epsilon))
+    near = deviation_for(epsilon, delta)
     interval = ExplicitBracketInterval(0.99 * near, 1.02 * near)
     return float(calibrate_dp_mechanism(_accountant, GaussianDpEvent, epsilon, delta, interval, tol=1e-4))
 
@@ -63,12 +62,6 @@ def _single(epsilon: float, delta: float) -> float:
 def _accountant() -> PLDAccountant:
     # ten times the default grid is ten times as fast and still right to seven digits
     return PLDAccountant(value_discretization_interval=1e-3)
-
-
-def _delta(epsilon: float, z: float) -> float:
-    """Return delta of one Gaussian release of sensitivity 1 and deviation z (Balle and Wang 2018, Theorem
-    8)."""
-    return float(ndtr(0.5 / z - epsilon * z) - np.exp(epsilon + log_ndtr(-0.5 / z - epsilon * z)))
 
 
 @dataclass

@@ -18,10 +18,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from colonnade.arrays import Rows
+from colonnade.privacy.gaussian import epsilon_of
 from colonnade.privacy.grid import Grid
 from colonnade.privacy.noise import Noise
 
 USUAL = 2.0  # what a label holder demands, where nothing else is said
+DELTA = 1e-5
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,11 @@ class CountNoise:
 
     multiplier: float = 0.0
     key: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
+
+    @property
+    def epsilon(self) -> float | None:
+        """What all counts of a party's columns together tell of one label, at delta = 1e-5."""
+        return epsilon_of(self.multiplier, DELTA) if self.multiplier else None
 
     def told(self, counts: Rows, most: Rows, columns: int) -> Rows:
         """Return counts with noise, each between 0 and the most that it can be."""

@@ -219,7 +219,7 @@ def noise_left(job: Training) -> float:
     Where weights stay at nothing every pass tells the same gradient, and noise of S rows in T passes is as
     good as S / sqrt(T) rows in one.
     """
-    from colonnade.conversations.linear.noisy.row_noise import deviation_for
+    from colonnade.privacy.gaussian import deviation_for
 
     if job.secure.epsilon is not None:
         return deviation_for(job.secure.epsilon, Noisy(passes=1, noise=0.0).delta)

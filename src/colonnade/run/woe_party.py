@@ -64,7 +64,7 @@ async def weigh(
     counts with this `noise`, or with what the terms say. What is told is booked before, and nothing else is.
     A party hashes its bins with `secret`, where labels are blind.
     """
-    declare = held_to(net, book) if terms.blind else undisputed
+    declare = held_to(net, book)
     await party.join(net, terms.digest())
     began = net.clock.now()
     bins = make_bins(train, categorical, terms.woe)
@@ -76,11 +76,11 @@ async def weigh(
         if terms.blind:
             done = await weigh_masked_as_label_holder(net, y, own, terms.woe, noise, declare)
         else:
-            done = await weigh_as_label_holder(net, y, own, terms.woe, noise)
+            done = await weigh_as_label_holder(net, y, own, terms.woe, noise, declare)
     elif terms.blind:
         done = await weigh_masked_as_party(net, terms.label_holder, own, terms.woe, declare, secret)
     else:
-        done = await weigh_as_party(net, terms.label_holder, own, terms.woe)
+        done = await weigh_as_party(net, terms.label_holder, own, terms.woe, declare)
     seconds = net.clock.now() - began
     await party.leave(net)
     return Weighing(

@@ -15,13 +15,12 @@ from colonnade.conversations.linear.noisy.rare import LIMIT, steady
 from colonnade.conversations.linear.noisy.row_noise import (
     Loudness,
     OwnNoise,
-    delta_of,
-    deviation_for,
     largest_of,
 )
 from colonnade.errors import FixedPointOverflow
 from colonnade.job.plan import Encrypted
 from colonnade.losses import LOSSES, loss_for, with_weights
+from colonnade.privacy.gaussian import delta_of, deviation_for
 from colonnade.secure.lattice.parameters import LEAN, coefficients_beside
 
 RING = coefficients_beside(LEAN)

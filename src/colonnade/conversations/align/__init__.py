@@ -35,14 +35,16 @@ from colonnade.conversations.align.leader import lead
 from colonnade.conversations.align.order import ordered, twice
 from colonnade.conversations.align.side import AlignSide, Method, Progress
 from colonnade.errors import AlignmentError, DuplicateIds, EmptyIntersection
-from colonnade.messages import Roster, Seal
+from colonnade.messages import Found, Roster, Seal, Topic
 from colonnade.net.expect import Number
 from colonnade.net.network import Network
+from colonnade.openings.opening import Declare, Opening, sent, undisputed
 from colonnade.secure.hints import size_for
 
 IDS_A_POINT = 12  # that transfers compare in the time of one point of the curve
 IDS = 2**40  # of one party, at most
 PARTIES = 8  # the most that can align
+NAME_BYTES = 16  # of a common id, as the leader tells it
 FEW = 8192  # ids of the leader below which the curve is quick enough, and transfers would not bind it
 
 
@@ -68,7 +70,7 @@ class AlignTerms:
 
     `order` decides the common order, `rules` names the normalisation, `commitment` stands for this party's
     set without showing it, and `admit` is shown what the peers announce before any id is compared: it raises
-    to go no further.
+    to go no further. `declare` hears what the comparison opens, before it does.
     """
 
     order: bytes = b""
@@ -77,6 +79,7 @@ class AlignTerms:
     commitment: bytes = b""
     method: Method = "curve"
     admit: Callable[[Mapping[str, Roster]], Awaitable[None]] = _admit_all
+    declare: Declare = undisputed
 
 
 async def align(
@@ -98,6 +101,7 @@ async def align(
     await terms.admit(rosters)
     leader = leader_of(sizes)
     method: Method = "curve" if sizes[leader] < FEW else terms.method
+    await terms.declare(openings_of(sizes))
     points = len(ids) + sizes[leader]
     async with ComputePool(points if method == "curve" else points // IDS_A_POINT) as pool:
         side = AlignSide(net, ids, secrets, sizes, leader, pool, progress, method)
@@ -113,6 +117,32 @@ async def align(
 def leader_of(sizes: Mapping[str, int]) -> str:
     """Return the party that leads: the one that brings the fewest ids."""
     return min(sizes, key=lambda party: (sizes[party], party))
+
+
+def openings_of(sizes: Mapping[str, int]) -> list[Opening]:
+    """Return what a comparison opens: to every party, which of its own ids are common to all.
+
+    The leader finds out, and tells the others; of each of their ids that is a bit.
+    """
+    leader, found = leader_of(sizes), []
+    for party, size in sizes.items():
+        told, rows = party != leader, sizes[leader]
+        found.append(
+            Opening(
+                kind="common ids",
+                about="membership",
+                of=tuple(other for other in sizes if other != party),
+                to=(party,),
+                numbers=size,
+                bits=1,
+                carried=8 * NAME_BYTES * rows / size if told else 0.0,  # a name of every one that is common
+                rows=size,
+                when="when ids are compared",
+                by=leader if told else "",
+                channel=sent(Found, Topic.ALIGN) if told else None,
+            )
+        )
+    return found
 
 
 def most_tested(size: int, method: str) -> int:

@@ -21,6 +21,8 @@ from colonnade.job.plan import Blind
 from colonnade.messages import Announce, Unveil, Veil, Veiled
 from colonnade.models.linear import rows_of
 from colonnade.net.expect import MOST, NOTHING, PACKED, Number, whole, words
+from colonnade.openings.opening import Opening
+from colonnade.openings.scoring import Request
 from colonnade.secure.product import Asker, Columns, Dealer, Lot, Owner
 from colonnade.secure.streams import Roles
 
@@ -74,6 +76,12 @@ class BlindScorer:
                 owned = Owner(session.streams, roles, {TABLE: self.columns}).take(lot)
                 piece += owned.scores(0, self.holding.arrays["part"] + veil.weights)
         return await self._total(session, piece, tag)
+
+    def opens(self, request: Request) -> list[Opening]:
+        """Return the totals; what is said beside them is how wide blocks are, and what a word stands for."""
+        own = [roles.dealer for roles in self.roles if roles.owner == self.me]
+        sizes = [request.told("sizes", 1, dealer, Announce, about="nothing") for dealer in own]
+        return [request.total(request.rows * self.count), *sizes]
 
     async def _veil(self, session: Session, roles: Roles, lot: Lot) -> None:
         """Send the label holder the veiled rows, and the dealer how wide they are; at an owner."""

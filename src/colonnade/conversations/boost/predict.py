@@ -19,13 +19,15 @@ import numpy as np
 
 from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.conversations.boost.settings import BoostSettings
-from colonnade.conversations.boost.wire import receive_outcomes, send_outcomes
+from colonnade.conversations.boost.wire import bytes_of_outcomes, receive_outcomes, send_outcomes
 from colonnade.conversations.predict import Holding, Scorer, Session, SummedPart
 from colonnade.job import Job
 from colonnade.job.plan import Plan
 from colonnade.job.presets import PRESETS
-from colonnade.messages import Announce
+from colonnade.messages import Announce, Outcomes
 from colonnade.net.expect import floats
+from colonnade.openings.opening import Opening
+from colonnade.openings.scoring import Request
 from colonnade.trees.bins import Flags
 from colonnade.trees.tree import Forest, Splits
 
@@ -50,6 +52,14 @@ class SplitsScorer:
             return None
         due = floats(len(rows), self.classes) if self.classes else floats(len(rows))
         return (await net.recv(Announce, self.holder, tag, values=due)).values
+
+    def opens(self, request: Request) -> list[Opening]:
+        """Return on which side of each split every row is, a bit each."""
+        splits, rows = self.splits.count, request.rows
+        sides = request.told(
+            "sides", splits * rows, self.holder, Outcomes, bits=1, size=bytes_of_outcomes(splits, rows)
+        )
+        return [sides]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +88,13 @@ class ForestScorer:
             return z
         await net.send(session.asker, Announce(tag, z))
         return None
+
+    def opens(self, request: Request) -> list[Opening]:
+        """Return the scores, where somebody else asks."""
+        if request.asker == request.me:
+            return []
+        numbers = request.rows * max(1, self.plan.objective.classes)
+        return [request.told("predictions", numbers, request.asker, Announce)]
 
 
 class TreeShares:

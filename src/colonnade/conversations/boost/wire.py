@@ -235,6 +235,11 @@ async def receive_outcomes(net: Network, sender: str, tag: int, splits: int, row
     return found
 
 
+def bytes_of_outcomes(splits: int, rows: int) -> int:
+    """Return how many bytes `send_outcomes` sends."""
+    return sum(-(-splits * (some.stop - some.start) // 8) for some in _stretches(splits, rows))
+
+
 def _stretches(splits: int, rows: int) -> list[slice]:
     """Cut rows into stretches that fit a message."""
     step = max(1, STRETCH // max(1, splits))

@@ -19,16 +19,18 @@ import numpy as np
 
 from colonnade.arrays import Floats, Numbers, Rows
 from colonnade.compress.protocol import Plain
-from colonnade.conversations.cascade.outputs import outputs_of, receive_rows, send_rows
+from colonnade.conversations.cascade.outputs import outputs_of, receive_rows, send_rows, stretches
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.cascade.tensors import HEAD, OWN, restored
 from colonnade.conversations.predict import Holding, Scorer, Session, SummedPart
 from colonnade.job import Device, Job, ModelSpecs
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES
-from colonnade.messages import Announce
+from colonnade.messages import Announce, Embeddings
 from colonnade.models.build import party_model, server_model
 from colonnade.net.expect import floats
+from colonnade.openings.opening import Opening
+from colonnade.openings.scoring import Request
 from colonnade.optim.replies import Head
 
 
@@ -53,6 +55,14 @@ class CascadeClient:
         due = floats(len(rows)) if self.scores == 1 else floats(len(rows), self.scores)
         return (await net.recv(Announce, self.server, tag, values=due)).values
 
+    def opens(self, request: Request) -> list[Opening]:
+        """Return this party's outputs for every row."""
+        shape, plain = (request.rows, self.outputs.shape[1]), Plain(self.precision)
+        size = sum(plain.size((some.stop - some.start, shape[1])) for some in stretches(shape))
+        bits = 32 if self.precision == "float32" else 64
+        told = request.told("outputs", shape[0] * shape[1], self.server, Embeddings, bits=bits, size=size)
+        return [told]
+
 
 @dataclass(frozen=True, eq=False)
 class CascadeServer:
@@ -61,6 +71,7 @@ class CascadeServer:
     outputs: Numbers  # [rows, outputs]
     widths: dict[str, int]  # of every party with columns, in the order in which F0 takes them
     head: Head
+    scores: int  # numbers a row that F0 gives
     precision: Literal["float32", "float64"]
 
     @property
@@ -83,6 +94,12 @@ class CascadeServer:
             return z
         await net.send(session.asker, Announce(tag, z))
         return None
+
+    def opens(self, request: Request) -> list[Opening]:
+        """Return the scores, where somebody else asks."""
+        if request.asker == request.me:
+            return []
+        return [request.told("predictions", request.rows * self.scores, request.asker, Announce)]
 
 
 def widths(plan: Plan[CascadeSettings], server_columns: int) -> dict[str, int]:
@@ -115,7 +132,7 @@ class CascadeShares:
         if models.head is None:
             return CascadeClient(outputs, plan.evaluator, scores, settings.precision)
         head = Head(models.head, LOSSES[objective.loss], arrays[HEAD])
-        return CascadeServer(outputs, widths(plan, int(columns)), head, settings.precision)
+        return CascadeServer(outputs, widths(plan, int(columns)), head, scores, settings.precision)
 
     def together(self, holdings: Mapping[str, Holding]) -> Floats:
         """Return F0 of all parties' outputs; models that are not given are made as the plan describes

@@ -27,6 +27,8 @@ from colonnade.messages import Announce
 from colonnade.models.random_features import KERNELS, FeaturePart, RandomFeatures, SeededFeatures, phi
 from colonnade.net.expect import NOTHING
 from colonnade.net.network import Network
+from colonnade.openings.opening import Opening
+from colonnade.openings.scoring import Request
 from colonnade.secure.protocol import SecureSum
 
 CHUNK = 2**19  # numbers of a message
@@ -158,6 +160,20 @@ class KernelScorer:
             workplace=session.workplace,
         )
         return await session.total(f)
+
+    def opens(self, request: Request) -> list[Opening]:
+        """Return the projections that go to each owner of features, and the scores."""
+        share, n = self.share, request.rows
+        found = [request.total(n * int(np.prod(share.outputs, dtype=int)))]
+        size = share.rows_at_once(n)
+        for owner, part in share.features.items():
+            words = 0
+            for start in range(0, n, size):
+                rows = min(size, n - start)
+                for width in part.widths(share.features_at_once(part, n)):
+                    words += -(-rows * width * BITS // 64)
+            found.append(request.total(words, root=owner, kind="projections"))
+        return found
 
 
 class KernelShares:

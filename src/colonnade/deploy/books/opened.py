@@ -19,7 +19,7 @@ import msgspec
 from colonnade.deploy.settings import Limits
 from colonnade.disk import replace_file
 from colonnade.errors import Refused, ShareError
-from colonnade.openings.account import Heard
+from colonnade.openings.account import Heard, together
 from colonnade.openings.opening import About
 from colonnade.shares import now
 
@@ -71,7 +71,9 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
             rows=heard.rows,
             columns=columns,
             when=now(),
-            epsilon=epsilon if heard.about == "labels" else None,
+            epsilon=(epsilon if heard.epsilon is None else heard.epsilon)
+            if heard.about == "labels"
+            else None,
         )
 
 
@@ -86,6 +88,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     bits: float
     per_row: float
     per_cell: float
+    numbers_per_row: float
     epsilon: float | None  # None: of some run nothing bounds it
 
 
@@ -131,16 +134,22 @@ class OpenedBooks:
         }
         for added in sums(asked):
             known = before.get((added.entry, added.peer, added.about))
-            for key, heard, more in (
-                ("opened_label_bits_per_row", known.per_row if known else 0.0, added.per_row),
-                ("opened_column_bits_per_cell", known.per_cell if known else 0.0, added.per_cell),
+            for key, what, heard, more in (
+                ("opened_label_bits_per_row", "bits", known.per_row if known else 0.0, added.per_row),
+                (
+                    "opened_label_numbers_per_row",
+                    "numbers",
+                    known.numbers_per_row if known else 0.0,
+                    added.numbers_per_row,
+                ),
+                ("opened_column_bits_per_cell", "bits", known.per_cell if known else 0.0, added.per_cell),
             ):
                 most = getattr(limits, key)
                 if added.about != key.split("_")[1] + "s" or heard + more <= most * (1 + SLACK):
                     continue
                 unit = UNITS[added.about]
                 raise Refused(
-                    f"{added.peer} has heard {heard:.3g} bits a {unit} of {added.entry} and would hear "
+                    f"{added.peer} has heard {heard:.3g} {what} a {unit} of {added.entry} and would hear "
                     f"{more:.3g} more, over limits.{key} = {most:g}; nothing was told"
                 )
 
@@ -182,13 +191,8 @@ def sums(lines: Iterable[Opened]) -> list[Account]:
             bits=sum(each.bits for each in some),
             per_row=sum(each.per_row for each in some),
             per_cell=sum(each.per_cell for each in some),
-            epsilon=_together(each.epsilon for each in some),
+            numbers_per_row=sum(each.numbers / max(1, each.rows) for each in some),
+            epsilon=together(each.epsilon for each in some),
         )
         for (entry, peer, about), some in sorted(found.items())
     ]
-
-
-def _together(epsilons: Iterable[float | None]) -> float | None:
-    """Return the sum of epsilons; None if one is without bound."""
-    known = list(epsilons)
-    return None if None in known else sum(each for each in known if each is not None)

@@ -82,6 +82,13 @@ class Membership:
                 self._check_changed(asked, peer, roster)
             elif peer == asked.proposer:
                 self._check_scored(asked, peer, roster, own_ids, tested[peer])
+        OpenedBooks(self.settings.state).book(
+            self.settings.limits,
+            [
+                _common_ids(asked.entry, peer, roster, tested[peer], own_ids)
+                for peer, roster in sorted(rosters.items())
+            ],
+        )
         for peer, roster in sorted(rosters.items()):
             comparison = Comparison(
                 when=now(),
@@ -195,6 +202,26 @@ class Membership:
             f"out not to be here, limits.missed_ids_a_day = {most}; nothing was compared. Ask about fewer at "
             f"once (ids that are here do not count), or set policy.changed = 'accept'"
         )
+
+
+def _common_ids(entry: str, peer: str, roster: Roster, tested: int, own_ids: int) -> Opened:
+    """Return the line of the books about a set of ids: of each of them its party hears whether it is here.
+
+    The same set tells nothing new, however often it is compared.
+    """
+    return Opened(
+        run=f"ids {roster.commitment.hex()[:16]}",
+        job="",
+        entry=entry,
+        peer=peer,
+        about="membership",
+        kinds=("common ids",),
+        numbers=max(tested, roster.size),
+        bits=float(max(tested, roster.size)),
+        rows=own_ids,
+        columns=1,
+        when=now(),
+    )
 
 
 def most_missed(settings: Settings, own_ids: int) -> int:

@@ -24,12 +24,14 @@ from colonnade.deploy.policy.membership import ComparisonRequest
 from colonnade.deploy.process.model_process import ModelProcess
 from colonnade.deploy.rows.rows import PartyRows, load_rows
 from colonnade.deploy.session.aligning import common_rows
+from colonnade.deploy.session.booking import book_scores
 from colonnade.deploy.session.session import Event, RunSession
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Scoring
 from colonnade.errors import DataError
 from colonnade.job.plan import Plan
+from colonnade.run.party import held_to
 from colonnade.secure.streams import PairStreams
 
 T = TypeVar("T")
@@ -158,10 +160,22 @@ async def _ready(
         process = ModelProcess(settings, share.manifest.model, table.width)
     try:
         part = await asyncio.to_thread(scorer, settings, contract, plan, share.arrays, table.X, process)
+        await book_scores(
+            session,
+            asked.entry,
+            share.manifest.model,
+            found.digest,
+            part,
+            asker=terms.asker,
+            columns=max(1, table.width),
+            label_holders=trained.active,
+        )
+        held_to(session.train)
         secrets = await session.party.join(session.train, digest)
         secure = session.party.secure_sum(session.train, secrets, trained.secure.sum)
         streams = PairStreams(session.me, secrets)
-        yield Session(session.train, secure, terms.asker, part, streams, Thread()), found.rows
+        limits = session.train.meter.limits
+        yield Session(session.train, secure, terms.asker, part, streams, Thread(), limits), found.rows
     finally:
         if process is not None:
             process.close()

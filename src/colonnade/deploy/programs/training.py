@@ -27,7 +27,7 @@ from colonnade.deploy.policy.cost_limits import check_limits
 from colonnade.deploy.policy.membership import ComparisonRequest
 from colonnade.deploy.programs.scoring import scorer
 from colonnade.deploy.session.aligning import common_rows
-from colonnade.deploy.session.booking import book
+from colonnade.deploy.session.booking import book, books_of
 from colonnade.deploy.session.prepared import Aligned, prepared
 from colonnade.deploy.session.session import Event, RunSession
 from colonnade.deploy.terms.contract import Contract
@@ -40,10 +40,11 @@ from colonnade.metrics import metrics_of
 from colonnade.net.endpoint import CUT_OFF
 from colonnade.net.expect import floats
 from colonnade.net.recorder import recorded
-from colonnade.openings.opening import most_columns
+from colonnade.openings.opening import Opening, most_columns, sent
+from colonnade.openings.scoring import Request
 from colonnade.result import Compared, Moment
 from colonnade.run.compared import compared
-from colonnade.run.party import Kept, Share, Work, train
+from colonnade.run.party import Kept, Share, Work, held_to, train
 from colonnade.secure.streams import PairStreams
 from colonnade.test_scores import TestScores
 
@@ -107,7 +108,7 @@ def training(
             apart=True,
         )
         openings = work.openings(session.me)
-        await book(session, terms, openings, train_table.rows, max(1, train_table.width))
+        await book(session, contract, openings, train_table.rows, max(1, train_table.width))
         session.begin_to_tell()
         share = await _recorded_training(session, work)
         metrics, means = await _close(session, contract, plan, share.weights, rows)
@@ -270,6 +271,8 @@ async def _close(
     Mean parts are exchanged only if the job allows scores without a party.
     """
     net, terms = session.close, contract.terms
+    books = books_of(session, terms, rows.counts["train"], max(1, rows.table("train").width))
+    declare = held_to(net, books)
     secrets = await session.party.join(net, terms.digest())
     metrics: dict[str, float] = {}
     if rows.counts["validation"]:
@@ -277,7 +280,10 @@ async def _close(
         part = scorer(session.settings, contract, plan, weights, table.X)
         secure = session.party.secure_sum(net, secrets, terms.secure.sum)
         streams = PairStreams(session.me, secrets)
-        z = await Session(net, secure, terms.active[0], part, streams).score_all()
+        request = Request(session.me, net.parties, terms.active[0], part.rows)
+        await books(part.opens(request))
+        limits = net.meter.limits
+        z = await Session(net, secure, terms.active[0], part, streams, limits=limits).score_all()
         if z is not None and table.labels is not None:
             found = metrics_of(contract.loss, z, table.labels)
             metrics = {key.replace("test_", "validation_"): value for key, value in found.items()}
@@ -286,7 +292,23 @@ async def _close(
         part = scorer(session.settings, contract, plan, weights, rows.table("train").X)
         if not isinstance(part, SummedPart):
             raise JobError("use.degraded: these scores are no sum over parties")
-        means = await _mean_parts(session, terms, np.atleast_1d(part.part.mean(axis=0)))
+        mean = np.atleast_1d(part.part.mean(axis=0))
+        await declare(
+            [
+                Opening(
+                    kind="mean parts",
+                    about="columns",
+                    of=(session.me,),
+                    to=tuple(party for party in terms.active if party != session.me),
+                    numbers=mean.size,
+                    rows=rows.counts["train"],
+                    when="when a share is stored",
+                    by=session.me,
+                    channel=sent(Announce, Topic.PREDICT),
+                )
+            ]
+        )
+        means = await _mean_parts(session, terms, mean)
     return metrics, means
 
 

@@ -10,6 +10,7 @@ from colonnade.deploy.policy.membership import ComparisonRequest
 from colonnade.deploy.rows.rows import rules_of
 from colonnade.deploy.session.session import Event, RunSession
 from colonnade.job import Key
+from colonnade.run.party import held_to
 
 
 async def common_rows(
@@ -26,6 +27,7 @@ async def common_rows(
     Fewer than `minimum` end the session.
     """
     ids = session.own_rows.ids
+    declare = held_to(session.align)  # what peers hear of ids is booked where they are admitted
     secrets = await session.party.join(session.align, digest)
     found = await align(
         session.align,
@@ -38,6 +40,7 @@ async def common_rows(
             commitment=session.guard.commitment(ids),
             method=method,
             admit=lambda rosters: session.guard.admit(asked, len(ids), rosters),
+            declare=declare,
         ),
         progress=lambda done, total: session.tell(Event("aligning", done, total)),
     )

@@ -1,46 +1,155 @@
-"""Writes down what a session will tell each peer of this party's labels and columns, before it does."""
+"""Writes down what a session will tell each peer of this party's labels, columns and ids, before it does."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from msgspec import structs
+
+from colonnade.conversations.predict import Scorer
+from colonnade.conversations.woe import tallied, told_of_bins
+from colonnade.conversations.woe_encrypted import told_of_bins_masked
 from colonnade.deploy.books.opened import UNITS, Account, Opened, OpenedBooks, sums
 from colonnade.deploy.session.session import RunSession
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Terms
 from colonnade.openings.account import heard
-from colonnade.openings.opening import Extent, Opening, most_columns
+from colonnade.openings.opening import Declare, Extent, Opening, most_columns
+from colonnade.openings.scoring import Request, asked_by_an_owner
+from colonnade.privacy.counts import CountNoise
 
 
 def opened(
-    me: str, terms: Terms, run: str, openings: Iterable[Opening], rows: int, columns: int
+    me: str,
+    entry: str,
+    run: str,
+    job: str,
+    openings: Iterable[Opening],
+    *,
+    rows: int,
+    columns: int,
+    epsilon: float | None = None,
 ) -> list[Opened]:
-    """Return the lines of this party's books about a run: what each peer hears of its labels and columns."""
-    entry, epsilon = terms.parties[me].data, terms.privacy.epsilon
+    """Return the lines of this party's books: what each peer hears of its labels and columns.
+
+    `epsilon` bounds what all of it tells of a label.
+    """
     return [
-        Opened.of(each, run, terms.name, entry, columns, epsilon)
-        for each in heard(openings, rows)
-        if each.of == me
+        Opened.of(each, run, job, entry, columns, epsilon) for each in heard(openings, rows) if each.of == me
     ]
 
 
+def epsilon_of(terms: Terms) -> float | None:
+    """Return what noise lets all of a training tell of a label; None where nothing bounds it."""
+    return terms.privacy.epsilon if terms.secure.epsilon is None else terms.secure.epsilon
+
+
+def losses(contract: Contract) -> Iterator[Opening]:
+    """Yield the loss of every measurement, as label holders show it to those that the job says."""
+    terms = contract.terms
+    for holder in terms.active:
+        seen = terms.parties if terms.use.loss_seen_by == "all" else terms.active
+        if to := tuple(party for party in seen if party != holder):
+            yield Opening(
+                kind="losses",
+                about="labels",
+                of=(holder,),
+                to=to,
+                numbers=terms.train.epochs + 1,
+                when="when the model is measured",
+                by=holder,
+            )
+
+
 async def book(
-    session: RunSession, terms: Terms, openings: Iterable[Opening], rows: int, columns: int
+    session: RunSession, contract: Contract, openings: Iterable[Opening], rows: int, columns: int
 ) -> None:
     """Write down what a training may tell; Refused where that is more than this party's limits allow."""
-    run = f"{session.run:08x}"
-    await session.guard.book(opened(session.me, terms, run, openings, rows, columns))
+    terms, me = contract.terms, session.me
+    told = [*openings, *losses(contract)]
+    lines = opened(
+        me,
+        terms.parties[me].data,
+        f"{session.run:08x}",
+        terms.name,
+        told,
+        rows=rows,
+        columns=columns,
+        epsilon=epsilon_of(terms),
+    )
+    await session.guard.book(lines)
+
+
+def books_of(session: RunSession, terms: Terms, rows: int, columns: int) -> Declare:
+    """Return what writes down openings beside those of the training itself, which have epsilons of their
+    own."""
+    entry, run = terms.parties[session.me].data, f"{session.run:08x}"
+
+    async def declare(openings: list[Opening]) -> None:
+        found = opened(session.me, entry, run, terms.name, openings, rows=rows, columns=columns)
+        await session.guard.book(found)
+
+    return declare
+
+
+async def book_scores(
+    session: RunSession,
+    entry: str,
+    model: str,
+    alignment: str,
+    part: Scorer,
+    *,
+    asker: str,
+    columns: int,
+    label_holders: tuple[str, ...],
+) -> None:
+    """Write down what scores of all common rows tell, once for a model and its common rows."""
+    request = Request(session.me, session.parties, asker, part.rows)
+    told = [request.named, *part.opens(request), *asked_by_an_owner(request, label_holders)]
+    run = f"scores of {model}, rows {alignment[:16]}"
+    found = opened(session.me, entry, run, model, told, rows=max(1, part.rows), columns=columns)
+    await session.guard.book(found)
 
 
 def expected(settings: Settings, contract: Contract, rows: int, columns: int) -> list[Opened]:
     """Return what a proposed training may tell each peer, if all of these rows are common."""
     terms, me = contract.terms, settings.name
-    test = int(rows * terms.split.test)
-    train = max(1, rows - test - int(rows * terms.split.validation))
+    test, validation = (int(rows * part) for part in (terms.split.test, terms.split.validation))
+    train = max(1, rows - test - validation)
     plan = contract.plan(me, columns, train)
     extent = Extent(train, test, {me: columns}, widest=most_columns(train), apart=True)
-    return opened(me, terms, "", contract.conversation.openings(plan, extent), train, max(1, columns))
+    told = [*contract.conversation.openings(plan, extent), *losses(contract)]
+    if validation:
+        scores = validation * max(1, plan.objective.classes)
+        told.append(Request(me, tuple(terms.parties), terms.active[0], validation).total(scores))
+    entry = terms.parties[me].data
+    found = opened(
+        me, entry, "", terms.name, told, rows=train, columns=max(1, columns), epsilon=epsilon_of(terms)
+    )
+    if terms.prepare.woe:
+        weighed = expected_of_weighing(settings, contract, extent)
+        found += opened(me, entry, "", terms.name, weighed, rows=train, columns=max(1, columns))
+    return found
+
+
+def expected_of_weighing(settings: Settings, contract: Contract, extent: Extent) -> list[Opening]:
+    """Return what weighing columns may tell, if every column has as many bins as the job allows."""
+    terms, holder = contract.terms, contract.terms.active[0]
+    noise = CountNoise(max(terms.woe.noise or 0.0, settings.limits.woe_noise))
+    found: list[Opening] = []
+    for party in terms.parties:
+        if party != holder:
+            columns = len(terms.parties[party].columns or ()) or extent.width(party)
+            bins = columns * terms.woe.bins
+            if contract.hides_counts:
+                deviation = noise.multiplier * columns**0.5
+                masked = told_of_bins_masked(holder, party, extent.rows, bins, deviation)
+                found += [structs.replace(each, epsilon=noise.epsilon) for each in masked]
+                continue
+            found += tallied(party, holder, columns, bins, extent.rows)
+            found.append(told_of_bins(party, holder, columns, bins, extent.rows, noise))
+    return found
 
 
 def sentences(settings: Settings, asked: Iterable[Opened]) -> Iterator[str]:

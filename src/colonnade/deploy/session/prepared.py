@@ -26,14 +26,13 @@ from colonnade.deploy.models import party_models
 from colonnade.deploy.policy.membership import secret_for
 from colonnade.deploy.rows.large_rows import Part, StoredTables, fresh_folder
 from colonnade.deploy.rows.rows import COLUMNS, PartyRows, load_rows, split_rows
-from colonnade.deploy.session.booking import book
+from colonnade.deploy.session.booking import books_of
 from colonnade.deploy.session.session import Event, RunSession
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import DataError
 from colonnade.job.sections import ClassWeight
-from colonnade.openings.opening import Opening
 from colonnade.privacy.counts import CountNoise
 from colonnade.run.woe_party import WeighingTerms, weigh
 
@@ -203,12 +202,7 @@ async def _weighed(session: RunSession, contract: Contract, train: RawTable) -> 
     )
     multiplier = max(terms.woe.noise or 0.0, settings.limits.woe_noise)
     noise = CountNoise(multiplier, secret_for(settings, "noise of counts"))
-    columns = max(1, len(train.columns))
-
-    async def write_down(told: list[Opening]) -> None:
-        await book(session, terms, told, train.rows, columns)
-
-    own = secret_for(settings, "hash of bins")
-    categorical = _categorical(train, terms)
-    done = await weigh(session.party, session.weigh, train, categorical, agreed, noise, write_down, own)
+    own, categorical = secret_for(settings, "hash of bins"), _categorical(train, terms)
+    books = books_of(session, terms, train.rows, max(1, len(train.columns)))
+    done = await weigh(session.party, session.weigh, train, categorical, agreed, noise, books, own)
     return tuple(done.columns)

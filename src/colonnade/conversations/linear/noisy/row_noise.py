@@ -27,6 +27,7 @@ from colonnade.conversations.gates import Gates
 from colonnade.errors import CheckpointError, FixedPointOverflow
 from colonnade.job.plan import Noisy
 from colonnade.privacy import discrete
+from colonnade.privacy.gaussian import deviation_for
 from colonnade.privacy.noise import Streams
 from colonnade.secure.lattice.parameters import CoefficientParameters
 from colonnade.secure.streams import subkey
@@ -58,27 +59,6 @@ class Loudness:
             rows = deviation_for(terms.epsilon, terms.delta) * longest * math.sqrt(terms.passes)
         code = math.ceil(STEPS * math.log2(max(rows, 2.0**-20)) - 1e-9)
         return Loudness(code, terms.epsilon)
-
-
-def deviation_for(epsilon: float, delta: float) -> float:
-    """Return the deviation of one Gaussian release of sensitivity 1 within (epsilon, delta).
-
-    >>> round(deviation_for(1.0, 1e-5), 3)
-    3.731
-    """
-    low, high = 1e-3, 1e6 / epsilon
-    for _ in range(200):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if delta_of(middle, epsilon) > delta else (low, middle)
-    return high
-
-
-def delta_of(deviation: float, epsilon: float) -> float:
-    """Return delta of one Gaussian release of sensitivity 1 at this epsilon."""
-    from scipy.special import log_ndtr, ndtr
-
-    near = float(ndtr(0.5 / deviation - epsilon * deviation))
-    return near - math.exp(epsilon + float(log_ndtr(-0.5 / deviation - epsilon * deviation)))
 
 
 class Tellings:

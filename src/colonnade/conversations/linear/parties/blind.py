@@ -346,6 +346,8 @@ class BlindTraining:
         if blind is not None and blind.reveal == "never":
             await self.products.flush()
             if label_holder is not None:
+                if self.context.apart:  # scores of rows that an owner chooses tell it its weights
+                    parts = dict(zip(parts, label_holder.as_told(parts.values()), strict=True))
                 return label_holder_arrays(label_holder.block.w, parts, label_holder.unit, self.lengths.bits)
             X, bits = self._tables().get("train"), self.lengths.bits
             return {} if X is None else owner_arrays(parts[self.context.me], self.key, X, bits)
