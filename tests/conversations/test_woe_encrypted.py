@@ -21,7 +21,7 @@ from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.local import LocalHub
 from colonnade.openings.account import heard
-from colonnade.openings.limits import Limits
+from colonnade.openings.limits import OpeningLimits
 from colonnade.openings.opening import Opening
 from colonnade.privacy.counts import CountNoise
 from colonnade.secure.lattice.histograms import decrypted_sums
@@ -59,7 +59,7 @@ def together(
         nets = {me: Watched(me, names, hub.wire(me), RealClock(), run=1, deadline=20) for me in names}
 
         async def one(me: str) -> Evidenced:
-            limits = Limits((), me)
+            limits = OpeningLimits((), me)
             nets[me].declare(limits)
 
             async def book(told: list[Opening]) -> None:

@@ -25,7 +25,7 @@ from colonnade_bench.micro.noise import CANDIDATES, CLIP, in_doubles, reached_in
 
 UNLIKELY = 1e-6
 MANY = 200_000
-Sampler = Callable[[discrete.Source], Rows]
+Sampler = Callable[[discrete.WordStreams], Rows]
 
 
 def streams(count: int, key: int = 0) -> Streams:

@@ -12,7 +12,7 @@ from colonnade.trees.estimate import Told, all_told, of_open_nodes
 from colonnade.trees.frontier import Frontier, HistogramRows
 from colonnade.trees.gradients import joined, parted
 from colonnade.trees.histogram import Histogrammer
-from colonnade.trees.told import Floors, Noise, added_up, mostly, standing, told_in
+from colonnade.trees.told import CoinNoise, Floors, added_up, mostly, standing, told_in
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -98,16 +98,16 @@ def test_a_bin_with_nearly_all_rows_is_named() -> None:
 
 def test_noise_is_that_of_coins_and_follows_from_the_columns() -> None:
     codes = np.random.default_rng(0).integers(0, 8, (3, 500)).astype(np.uint8)
-    noise = Noise(codes, 1, 12.0)
+    noise = CoinNoise(codes, 1, 12.0)
     g, h = parted(noise.words(0, 0, 20_000), signed=True)
     for each in (g, h):
         assert abs(each.mean()) < 5 * 12 / np.sqrt(20_000)
         assert each.std() == pytest.approx(12, rel=0.03)
     assert abs(np.corrcoef(g, h)[0, 1]) < 0.04
-    np.testing.assert_array_equal(noise.words(2, 1, 50), Noise(codes.copy(), 1, 12.0).words(2, 1, 50))
+    np.testing.assert_array_equal(noise.words(2, 1, 50), CoinNoise(codes.copy(), 1, 12.0).words(2, 1, 50))
     other = codes.copy()
     other[2, 7] ^= 1
-    for changed in (Noise(other, 1, 12.0), Noise(codes, 2, 12.0)):
+    for changed in (CoinNoise(other, 1, 12.0), CoinNoise(codes, 2, 12.0)):
         assert (noise.words(2, 1, 50) != changed.words(2, 1, 50)).any()
     assert (noise.words(2, 1, 50) != noise.words(2, 2, 50)).any()
-    assert not Noise(codes, 1, 0.0).words(0, 0, 9).any()
+    assert not CoinNoise(codes, 1, 0.0).words(0, 0, 9).any()

@@ -23,7 +23,7 @@ from colonnade.secure.lattice.arithmetic import WAYS, modulus, primes_below, usi
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, SecretKey, centred, residues
 from colonnade.secure.lattice.columns import (
     CoefficientAnswer,
-    Columns,
+    TransformedColumns,
     askers_part,
     encrypted_vector,
     encrypted_weights,
@@ -61,7 +61,7 @@ def theta(ring: SlotParameters, f: Any, g: Any, due: Any) -> int:
     return sum(map(len, said))
 
 
-def gradient(table: Columns, t: Any, due: Any) -> int:
+def gradient(table: TransformedColumns, t: Any, due: Any) -> int:
     """Inner products with a vector, checked; returns how many bytes crossed."""
     ring = table.ring
     key = SecretKey(ring)
@@ -76,7 +76,7 @@ def gradient(table: Columns, t: Any, due: Any) -> int:
     return sum(map(len, said))
 
 
-def scores(table: Columns, w: Any, due: Any, size: int) -> int:
+def scores(table: TransformedColumns, w: Any, due: Any, size: int) -> int:
     """Scores of encrypted weights, checked; returns how many bytes crossed."""
     ring = table.ring
     key = SecretKey(ring)
@@ -107,7 +107,7 @@ def a_pass(way: str, ring: SlotParameters, options: argparse.Namespace) -> None:
     blocks = [(rng.random((options.rows, width)) < 0.11).astype(np.int64) for width in widths]
     t = rng.integers(-(2**12), 2**12, options.rows)
     beside = coefficients_beside(ring)
-    setup, tables = best(lambda: [Columns(beside, X, 2**12) for X in blocks])
+    setup, tables = best(lambda: [TransformedColumns(beside, X, 2**12) for X in blocks])
     due = (f * g).sum(axis=0)
     seconds, size = best(lambda: theta(ring, f, g, due))
     print(f"{way:11s} theta     {seconds * 1e3:8.1f} ms {size / 1e6:7.2f} MB")

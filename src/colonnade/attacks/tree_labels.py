@@ -16,7 +16,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Numbers, Rows
 from colonnade.attacks.case import Case, LabelGuess
-from colonnade.conversations.boost.sealed import Sums, seals
+from colonnade.conversations.boost.sealed import SealedSums, seals
 from colonnade.conversations.boost.veiled import unpacked_words
 from colonnade.conversations.boost.wire import flags_of, level_of, tag_for
 from colonnade.messages import Divide, Gradients, Sealed, Sides
@@ -67,7 +67,7 @@ def _as_encrypted(case: Case) -> Numbers:
         case.own.X, sampling, case.plan.parties.index(case.party), categories=case.own.categories
     )
     own.begin(0)
-    sums = Sums.of(rules, np.array([rows]), own.chosen.grid)
+    sums = SealedSums.of(rules, np.array([rows]), own.chosen.grid)
     ring, apart = sums.ring, sums.apart[0]
     bodies = [m.body.tobytes() for _, m in case.transcript.heard if isinstance(m, Sealed)]
     asked = Ciphertexts.read(ring, 1, chunks_of(rows, apart), bodies[1])  # after a public key

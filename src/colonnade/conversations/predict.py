@@ -26,7 +26,7 @@ from colonnade.job.plan import Plan
 from colonnade.messages import Score, Topic, tag_of
 from colonnade.net.expect import expect, out_of_turn, whole
 from colonnade.net.network import Network
-from colonnade.openings.limits import Limits, Unlimited
+from colonnade.openings.limits import OpeningLimits, Unlimited
 from colonnade.openings.opening import Opening
 from colonnade.openings.scoring import Request
 from colonnade.secure.protocol import SecureSum
@@ -134,7 +134,7 @@ class Session:
     scorer: Scorer
     streams: PairStreams = NO_STREAMS
     workplace: Workplace = HERE
-    limits: Limits = field(default_factory=Unlimited)
+    limits: OpeningLimits = field(default_factory=Unlimited)
     _tags: int = 0
     _requests: int = 0
 

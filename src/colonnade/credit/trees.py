@@ -36,7 +36,7 @@ class ColumnImportance:
     splits: int
 
 
-class Split(NamedTuple):
+class CardSplit(NamedTuple):
     """What a node compares: a column, among all prepared ones, with a threshold or a set of categories."""
 
     column: int
@@ -123,13 +123,13 @@ class TreeModel:
         ]
         return sorted(rows, key=lambda row: -row.gain)
 
-    def split(self, tree: Tree, node: int) -> Split:
+    def split(self, tree: Tree, node: int) -> CardSplit:
         """Return a split, with its column among all prepared ones."""
         party, number = int(tree.party[node]), int(tree.split[node])
         own = list(self.splits.values())[party]
         before = sum(len(made.outputs) for made in list(self.preparations.values())[:party])
         left = own.sets.get(number)
-        return Split(
+        return CardSplit(
             before + int(own.column[number]),
             0.0 if left is not None else float(own.threshold[number]),
             bool(own.gaps_left[number]),

@@ -81,7 +81,7 @@ class Address:
         return replace(self, uri=self.uri.replace(self.path, str(folder / self.path), 1))
 
 
-class Opened(NamedTuple):
+class FilledAddress(NamedTuple):
     """An address with what its references stand for: never shown, stored or passed on to a process."""
 
     uri: str
@@ -152,7 +152,7 @@ def _joined(given: Mapping[str, object], where: str) -> str:
     return "#".join([uri, *parts])
 
 
-def open_address(address: Address) -> Opened:
+def open_address(address: Address) -> FilledAddress:
     """Return an address with its secrets looked up; DataError for one that is not there."""
     secrets: list[str] = []
 
@@ -161,7 +161,7 @@ def open_address(address: Address) -> Opened:
         return quote(secrets[-1], safe="")
 
     uri = _REFERENCE.sub(looked_up, address.uri)
-    return Opened(uri, tuple(secrets))
+    return FilledAddress(uri, tuple(secrets))
 
 
 def _secret(address: Address, *, is_file: bool, name: str) -> str:

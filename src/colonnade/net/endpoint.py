@@ -35,7 +35,7 @@ from colonnade.net.mailbox import WAITING_LIMIT, Handler, Mailbox
 from colonnade.net.meter import Meter
 from colonnade.net.network import Clock, M, T, Wire
 from colonnade.net.waiting import Waits
-from colonnade.openings.limits import Limits
+from colonnade.openings.limits import OpeningLimits
 
 SIZE_LIMIT = 64 * 2**20
 REASON_LIMIT = 2000
@@ -93,7 +93,7 @@ class Endpoint:
         """What this party has sent and received."""
         return self._delivery.meter
 
-    def declare(self, limits: Limits) -> None:
+    def declare(self, limits: OpeningLimits) -> None:
         """Open from now on what these limits allow, and nothing else."""
         self.meter.limits = limits
 

@@ -13,7 +13,7 @@ import msgspec
 
 from colonnade.arrays import Numbers
 from colonnade.messages import TOPIC_SHIFT, Message, Topic
-from colonnade.openings.limits import Limits, Unlimited, undeclared
+from colonnade.openings.limits import OpeningLimits, Unlimited, undeclared
 from colonnade.openings.wire import opened_fields
 
 Key = tuple[type[Message], int, str]
@@ -30,7 +30,7 @@ class Meter:
     def __init__(self) -> None:
         # messages, bytes, bytes of payload, bytes of encryption; and the most bytes of payload there may be
         self._sent: dict[Key, list[int]] = {}
-        self.limits: Limits = Unlimited()
+        self.limits: OpeningLimits = Unlimited()
         self.overhead = 0
         self._overhead_sealed = 0
         self.received_messages = 0

@@ -19,7 +19,7 @@ ANY = 2**63
 """More bytes than anybody sends."""
 
 
-class Limits:
+class OpeningLimits:
     """What one party may still open in a run, by message, topic and hearer."""
 
     def __init__(self, openings: Iterable[Opening], me: str) -> None:
@@ -61,7 +61,7 @@ def undeclared(me: str, what: str, topic: int, to: str) -> UndeclaredOpening:
     )
 
 
-class Unlimited(Limits):
+class Unlimited(OpeningLimits):
     """For lines of which nothing is declared: fields must be known, and that is all."""
 
     def __init__(self) -> None:

@@ -38,7 +38,7 @@ bound), and so few that 64 bits hold the exponents of noise up to 180 deviations
 NEAR = 2.0**-45  # more than doubles are wrong by, about 2^-52
 
 
-class Source(Protocol):
+class WordStreams(Protocol):
     """Streams of random words, one for each number that is drawn (`privacy.noise`)."""
 
     def __len__(self) -> int: ...
@@ -48,17 +48,17 @@ class Source(Protocol):
         ...
 
 
-def gaussian(source: Source) -> Rows:
+def gaussian(source: WordStreams) -> Rows:
     """Return a number of every stream, n with probability proportional to exp(-n^2 / (2 SCALE^2))."""
     return _signed(source, lambda V, U: ((V - 1) ** 2 << 2 * BITS) + (V * U << BITS + 1) + U**2, 2 * BITS + 1)
 
 
-def laplace(source: Source) -> Rows:
+def laplace(source: WordStreams) -> Rows:
     """Return a number of every stream, n with probability proportional to exp(-|n| / SCALE)."""
     return _signed(source, lambda V, U: U, BITS)
 
 
-def response(source: Source, codes: Rows, classes: int, epsilon: float) -> Rows:
+def response(source: WordStreams, codes: Rows, classes: int, epsilon: float) -> Rows:
     """Return every class after randomised response: the true one is e^epsilon times as likely as another."""
     numerator, denominator = min(epsilon, 2.0**30).as_integer_ratio()  # where nothing is ever changed
     told, left = codes.copy(), np.arange(len(codes))
@@ -73,7 +73,7 @@ def response(source: Source, codes: Rows, classes: int, epsilon: float) -> Rows:
     return told
 
 
-def _signed(source: Source, exponent: Callable[[Rows, Rows], Rows], shift: int) -> Rows:
+def _signed(source: WordStreams, exponent: Callable[[Rows, Rows], Rows], shift: int) -> Rows:
     """Return a number of every stream: +-(SCALE V + U), accepted with exp(-exponent(V, U) / 2^shift)."""
     found, left = np.zeros(len(source), dtype=np.int64), np.arange(len(source))
     while len(left):
@@ -86,7 +86,7 @@ def _signed(source: Source, exponent: Callable[[Rows, Rows], Rows], shift: int) 
     return found
 
 
-def _geometric(source: Source, streams: Rows) -> Rows:
+def _geometric(source: WordStreams, streams: Rows) -> Rows:
     """Return how often in a row something of probability 1/e happened."""
     times, going = np.zeros(len(streams), dtype=np.int64), np.arange(len(streams))
     while len(going):
@@ -95,7 +95,7 @@ def _geometric(source: Source, streams: Rows) -> Rows:
     return times
 
 
-def _uniform(source: Source, streams: Rows, bound: int) -> Rows:
+def _uniform(source: WordStreams, streams: Rows, bound: int) -> Rows:
     """Return whole numbers below a bound, all equally likely; words of the last, broken round are redrawn."""
     last = np.uint64(2**64 // bound * bound - 1)
     found, left = np.zeros(len(streams), dtype=np.int64), np.arange(len(streams))
@@ -107,7 +107,7 @@ def _uniform(source: Source, streams: Rows, bound: int) -> Rows:
     return found
 
 
-def below(source: Source, streams: Rows, numerator: Rows, shift: int) -> Numbers:
+def below(source: WordStreams, streams: Rows, numerator: Rows, shift: int) -> Numbers:
     """Return, for every stream, whether a uniform number is below exp(-numerator / 2^shift), exactly."""
     word = source.take(streams)
     chance: Floats = np.exp(-np.ldexp(numerator.astype(np.float64), -shift))

@@ -30,7 +30,14 @@ from colonnade.net.endpoint import Endpoint
 from colonnade.net.mpi import OUTCOME, WORK, MpiWire, arrived, ranks
 from colonnade.net.recorder import Recorder
 from colonnade.run.party import Party, Progress, Share
-from colonnade.run.party_process import Instructions, Told, attempt, read_share, speed_of, take_part
+from colonnade.run.party_process import (
+    Instructions,
+    PartyInstructions,
+    attempt,
+    read_share,
+    speed_of,
+    take_part,
+)
 from colonnade.run.processes import GRACE_S, first_real, stored_error
 from colonnade.run.world import CHECKPOINTS, Launch, run_id
 from colonnade.secure.keys import FreshIdentity
@@ -168,7 +175,7 @@ async def _connected(
     wire: MpiWire,
     identity: FreshIdentity,
     folder: Path,
-    told: Told,
+    told: PartyInstructions,
     network: Net,
     clock: RealClock,
     recorder: Recorder | None = None,

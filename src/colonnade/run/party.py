@@ -30,7 +30,7 @@ from colonnade.errors import Aborted, ColonnadeError, DeadlineExceeded
 from colonnade.job import HERE, MEMORY, EngineTerms, SumName
 from colonnade.job.plan import Plan
 from colonnade.net.endpoint import Endpoint
-from colonnade.openings.limits import Limits
+from colonnade.openings.limits import OpeningLimits
 from colonnade.openings.opening import UNKNOWN, Declare, Extent, Opening, undisputed
 from colonnade.privacy.label_noise import private_table
 from colonnade.privacy.noise import Noise
@@ -232,7 +232,7 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
     `measuring` is a network for measurements alone, where there is one.
     """
     plan = work.plan
-    limits = Limits(work.openings(net.me), net.me)
+    limits = OpeningLimits(work.openings(net.me), net.me)
     for each in (net, measuring):
         if each is not None:
             each.declare(limits)

@@ -38,7 +38,7 @@ from colonnade.run.world import CHECKPOINTS
 TEST_SCORES = "test_scores.npy"
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class PartyInstructions(msgspec.Struct, frozen=True, kw_only=True):
     """What every party's process is told: who it is, which run this is, where the parties listen."""
 
     party: str
@@ -46,7 +46,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     addresses: dict[str, tuple[str, int]]
 
 
-class Instructions(Told, frozen=True, kw_only=True):
+class Instructions(PartyInstructions, frozen=True, kw_only=True):
     """What a process that trains is told; the plan is read once its conversation is known."""
 
     conversation: str
@@ -105,13 +105,18 @@ class Connect(Protocol):
     """Connects a party with all others for as long as a block lasts."""
 
     def __call__(
-        self, folder: Path, told: Told, network: Net, clock: RealClock, recorder: Recorder | None = None
+        self,
+        folder: Path,
+        told: PartyInstructions,
+        network: Net,
+        clock: RealClock,
+        recorder: Recorder | None = None,
     ) -> AbstractAsyncContextManager[tuple[Party, Endpoint]]: ...
 
 
 @asynccontextmanager
 async def connected(
-    folder: Path, told: Told, network: Net, clock: RealClock, recorder: Recorder | None = None
+    folder: Path, told: PartyInstructions, network: Net, clock: RealClock, recorder: Recorder | None = None
 ) -> AsyncIterator[tuple[Party, Endpoint]]:
     """This party with its lines to all others standing; it ends when the process that started it is gone."""
     me, parties = told.party, tuple(told.addresses)

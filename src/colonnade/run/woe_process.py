@@ -13,13 +13,13 @@ import msgspec
 
 from colonnade.data.split import store
 from colonnade.net.clock import RealClock
-from colonnade.run.party_process import Told, connected, leave, live
+from colonnade.run.party_process import PartyInstructions, connected, leave, live
 from colonnade.run.woe_party import WeighingTerms, weigh
 
 OUTCOME = "weighed.json"
 
 
-class WeighingInstructions(Told, frozen=True, kw_only=True):
+class WeighingInstructions(PartyInstructions, frozen=True, kw_only=True):
     """What the process is told."""
 
     terms: WeighingTerms

@@ -7,7 +7,7 @@ from typing import Any
 
 from colonnade.arrays import Floats, Words
 from colonnade.messages import TOPIC_SHIFT
-from colonnade.openings.limits import Limits
+from colonnade.openings.limits import OpeningLimits
 from colonnade.secure.protocol import N, SecureSum
 
 
@@ -17,7 +17,7 @@ class DeclaredSum:
     Every party counts what it gives, and so refuses to take part in a sum more than there should be.
     """
 
-    def __init__(self, secure: SecureSum, limits: Limits) -> None:
+    def __init__(self, secure: SecureSum, limits: OpeningLimits) -> None:
         self._secure, self._limits = secure, limits
         self.settle, self.drop, self.close = secure.settle, secure.drop, secure.close
 

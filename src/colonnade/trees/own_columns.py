@@ -16,7 +16,7 @@ from colonnade.trees.frontier import Frontier
 from colonnade.trees.grow import Level
 from colonnade.trees.histogram import Adder, Histogrammer, add_columns
 from colonnade.trees.sets import unpacked_set
-from colonnade.trees.told import Floors, Noise, added_up, mostly, standing, told_in
+from colonnade.trees.told import CoinNoise, Floors, added_up, mostly, standing, told_in
 from colonnade.trees.tree import OwnSplits
 
 
@@ -58,7 +58,7 @@ class OwnColumns:
         self.splits = OwnSplits()
         self.floors = None if exact else Floors.of(sampling.rules)
         if self.floors is not None:
-            self._noise = Noise(self.all.codes, sampling.seed, self.floors.noise)
+            self._noise = CoinNoise(self.all.codes, sampling.seed, self.floors.noise)
 
     def begin(self, tree: int) -> Counts:
         """Choose the columns that take part in a tree."""

@@ -118,7 +118,7 @@ def added_up(sums: Words, place: Counts) -> Words:
     return found.reshape(sums.shape)
 
 
-class Noise:
+class CoinNoise:
     """Whole numbers around 0, as many heads of as many coins less their mean; alike for the same columns."""
 
     def __init__(self, codes: Codes, seed: int, deviation: float) -> None:

@@ -12,7 +12,7 @@ from tests.oracles.tables import random_job, random_tables, run
 from tests.trees.test_sets import categorical
 
 from colonnade.attacks.transcript import Transcript
-from colonnade.conversations.boost.sealed import Sums, sum_bits
+from colonnade.conversations.boost.sealed import SealedSums, sum_bits
 from colonnade.errors import JobError, ProtocolError
 from colonnade.job import Trees, job_from
 from colonnade.messages import Bins, Divide, Gradients, Histograms, Joined, Sealed
@@ -115,7 +115,7 @@ def test_an_owner_that_answers_with_other_bytes_is_named(monkeypatch: pytest.Mon
 def test_sums_of_two_numbers_come_apart_again() -> None:
     rules = Trees(bits=6)
     grid = BinGrid(np.array([8]), np.zeros(1, dtype=bool), np.zeros(1, dtype=np.int64))
-    sums = Sums.of(rules, np.array([1000, 30]), grid)
+    sums = SealedSums.of(rules, np.array([1000, 30]), grid)
     most = 31 * 1000 + 480  # of all rows, and half of all coins
     words = joined(np.array([-most, most, 0, -1]), np.array([most, -480, -1, 0]))
     np.testing.assert_array_equal(sums.unpacked(sums.packed(words)), words)

@@ -16,7 +16,7 @@ from colonnade.secure.lattice.arithmetic import code
 from colonnade.secure.lattice.ciphertexts import SecretKey, centred, residues
 from colonnade.secure.lattice.columns import (
     CoefficientAnswer,
-    Columns,
+    TransformedColumns,
     askers_part,
     encrypted_vector,
     encrypted_weights,
@@ -35,9 +35,11 @@ def seeded(number: int) -> Source:
     return Source(number.to_bytes(32, "big"), "a test")
 
 
-def asked_gradient(X: Any, t: Any, together: int = 1, ring: Any = RING) -> tuple[bytes, Any, Any, Columns]:
+def asked_gradient(
+    X: Any, t: Any, together: int = 1, ring: Any = RING
+) -> tuple[bytes, Any, Any, TransformedColumns]:
     """The answer's bytes, the owner's part, the asker's part, and the columns."""
-    table = Columns(ring, X, LARGEST, together)
+    table = TransformedColumns(ring, X, LARGEST, together)
     key = SecretKey(ring, seeded(1))
     asked = encrypted_vector(key, ring, residues(t, ring.plain), together)
     got, own = table.gradient(key.public(), asked, seeded(2))
@@ -91,7 +93,7 @@ def test_the_error_is_that_of_rounding(way: str) -> None:
 def test_scores_are_right_within_their_error(rows: int, width: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     X, w = rng.integers(-50, 51, (rows, width)), rng.integers(-(2**20), 2**20, width)
-    key, table = SecretKey(RING), Columns(RING, X, LARGEST)
+    key, table = SecretKey(RING), TransformedColumns(RING, X, LARGEST)
     got, own = table.scores(key.public(), encrypted_weights(key, RING, residues(w, RING.plain)))
     part = askers_part(key, CoefficientAnswer.read(RING, table.chunks, bytes(got)), rows, 1)
     assert np.abs(opened(RING, part, own) - X @ w).max() <= RING.error(int(np.abs(X).sum(axis=1).max()))
@@ -107,7 +109,7 @@ def test_a_guess_of_a_column_cannot_be_confirmed_by_c_1(monkeypatch: pytest.Monk
     """Without an encryption of zero c_1 is what the right column would give; with it, any number."""
     rng = np.random.default_rng(3)
     X, t = rng.integers(0, 2, (2048, 1)), rng.integers(-LARGEST, LARGEST, 2048)
-    table, key = Columns(RING, X, LARGEST), SecretKey(RING, seeded(4))
+    table, key = TransformedColumns(RING, X, LARGEST), SecretKey(RING, seeded(4))
     asked = encrypted_vector(key, RING, residues(t, RING.plain))
     m = RING.moduli[0]
     out = np.zeros((1, 1, RING.degree), dtype=np.uint64)
@@ -140,14 +142,14 @@ def test_an_owners_part_alone_and_c_1_alone_look_uniform() -> None:
 def test_a_column_that_could_wrap_is_refused() -> None:
     X = np.full((2**12, 1), 2**9, dtype=np.int64)  # 2^21 times 2^12, of 2^33
     with pytest.raises(SumError, match="too large for sums modulo"):
-        Columns(RING, X, LARGEST)
-    Columns(RING, X // 2, LARGEST - 1)
+        TransformedColumns(RING, X, LARGEST)
+    TransformedColumns(RING, X // 2, LARGEST - 1)
     with pytest.raises(SumError, match="do not share"):
-        Columns(RING, X // 4, LARGEST, together=3)
+        TransformedColumns(RING, X // 4, LARGEST, together=3)
 
 
 def test_what_was_not_asked_for_is_not_answered() -> None:
-    key, table = SecretKey(RING), Columns(RING, np.ones((3000, 5), dtype=np.int64), 1)
+    key, table = SecretKey(RING), TransformedColumns(RING, np.ones((3000, 5), dtype=np.int64), 1)
     vector, weights = np.zeros(2000, dtype=np.uint64), np.zeros(9, dtype=np.uint64)
     with pytest.raises(SumError, match="ciphertexts are due"):
         table.gradient(key.public(), encrypted_vector(key, RING, vector))

@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 
 from colonnade.arrays import Words
-from colonnade.conversations.blind.products import ROOM, STRETCH, received
+from colonnade.conversations.blind.products import STRETCH
+from colonnade.conversations.blind.sides import ProductSide, set_up
 from colonnade.conversations.context import Context
 from colonnade.errors import SumError
-from colonnade.messages import Announce, Dealt, Topic, Veil, Veiled, tag_of
-from colonnade.net.expect import whole, words
-from colonnade.secure.product import Asker, AskerLot, Columns, Dealer, Lot, Owner, OwnerLot
+from colonnade.messages import Dealt, Topic, Veil, tag_of
+from colonnade.net.expect import words
+from colonnade.secure.product import AskerLot, Columns, Lot, OwnerLot
 from colonnade.secure.protocol import UsedTags
 from colonnade.secure.streams import Roles
 from colonnade.secure.words import sums_of
@@ -37,13 +38,9 @@ Part = Callable[[str, int], Words]  # what an asker adds to its part, for an own
 
 
 @dataclass(eq=False)
-class Side:
-    """One party's part in the products of one block and one asker."""
+class GradientSide(ProductSide):
+    """The same with its part in the lot of passes that is under way."""
 
-    roles: Roles
-    asker: Asker | None = None
-    owner: Owner | None = None
-    dealer: Dealer | None = None
     asked: AskerLot | None = None
     owned: OwnerLot | None = None
     dealt: Words | None = None
@@ -57,10 +54,10 @@ class DealtGradients:
     roles: Sequence[Roles]
     X: Columns | None  # the own columns, in whole numbers
     passes: int  # that are left
-    sides: list[Side] = field(init=False)
+    sides: list[GradientSide] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.sides = [Side(roles) for roles in self.roles]
+        self.sides = [GradientSide(roles) for roles in self.roles]
         self.net, self.rows = self.context.net, self.context.train.rows
         self._batches = tuple(
             np.arange(start, min(start + STRETCH, self.rows)) for start in range(0, self.rows, STRETCH)
@@ -70,26 +67,7 @@ class DealtGradients:
 
     async def set_up(self) -> None:
         """Veil all columns, for every asker with words of its own."""
-        me, streams = self.context.me, self.context.streams
-        for number, side in enumerate(self.sides):
-            tag, roles = tag_of(Topic.BLIND, number << 32), side.roles
-            if me == roles.owner and self.X is not None:
-                side.owner = Owner(streams, roles, {"train": self.X})
-                for peer in (roles.asker, roles.dealer):
-                    await self.net.send(peer, Announce(tag, np.array([side.owner.width])))
-                for start, values in side.owner.veiled("train", STRETCH):
-                    await self.net.send(roles.asker, Veiled(tag + start // STRETCH, values))
-        for number, side in enumerate(self.sides):
-            tag, roles = tag_of(Topic.BLIND, number << 32), side.roles
-            if me not in (roles.asker, roles.dealer):
-                continue
-            due = whole(1, low=1, high=max(1, ROOM // self.rows))
-            width = int((await self.net.recv(Announce, roles.owner, tag, values=due)).values[0])
-            if me == roles.dealer:
-                side.dealer = Dealer(streams, roles, width)
-            else:
-                veiled = await received(self.net, {roles.owner: width}, tag, self.rows)
-                side.asker = Asker(streams, {roles: width}, {"train": veiled})
+        await set_up(self.context, self.sides, self.X)
 
     # -- a pass ---------------------------------------------------------------------------------------
 

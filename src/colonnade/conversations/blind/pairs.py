@@ -22,28 +22,18 @@ import numpy as np
 
 from colonnade.arrays import Rows, Words
 from colonnade.conversations.blind.columns import own_key
-from colonnade.conversations.blind.products import NOTHING, ROOM, STRETCH, of_version, received
+from colonnade.conversations.blind.products import NOTHING, of_version
+from colonnade.conversations.blind.sides import ProductSide, set_up
 from colonnade.conversations.context import Context
 from colonnade.errors import ProtocolError, SumError
 from colonnade.job.plan import Hidden
-from colonnade.messages import Announce, Dealt, Topic, Veil, Veiled, tag_of
-from colonnade.net.expect import PACKED, said_by, whole, words
-from colonnade.secure.product import Asker, AskerLot, Columns, Dealer, Lot, Owner, OwnerLot
+from colonnade.messages import Dealt, Topic, Veil, tag_of
+from colonnade.net.expect import PACKED, said_by, words
+from colonnade.secure.product import AskerLot, Columns, Lot, OwnerLot
 from colonnade.secure.streams import Roles, Stream
 from colonnade.secure.words import sums_of
 
 MERGED = "merged"  # the purpose of the words that B's results are passed on with
-
-
-@dataclass(eq=False)
-class Side:
-    """One party's part in the products of one block and one asker."""
-
-    roles: Roles
-    scored: int  # whether this asker asks for the block's scores
-    asker: Asker | None = None
-    owner: Owner | None = None
-    dealer: Dealer | None = None
 
 
 @dataclass(eq=False)
@@ -66,9 +56,9 @@ class PairProducts:
             raise RuntimeError("the plan is not blind")
         self.context, self.net, self.me, self.X = context, context.net, context.me, X
         self.A, self.B, self.T = context.evaluator, hidden.mate, hidden.dealer
-        first = [Side(Roles(self.A, owner, dealer), 1) for owner, dealer in blind.dealers.items()]
+        first = [ProductSide(Roles(self.A, owner, dealer), 1) for owner, dealer in blind.dealers.items()]
         second = [
-            Side(Roles(self.B, owner, dealer), int(owner == self.A))
+            ProductSide(Roles(self.B, owner, dealer), int(owner == self.A))
             for owner, dealer in hidden.dealers.items()
         ]
         self.sides = first + second
@@ -85,32 +75,11 @@ class PairProducts:
     # -- set-up ---------------------------------------------------------------------------------------
 
     async def set_up(self) -> None:
-        """Set up the products: owners veil their columns for each asker, with words of their own."""
-        streams = self.context.streams
-        for number, side in enumerate(self.sides):
-            roles, tag = side.roles, tag_of(Topic.BLIND, number << 32)
-            if self.me == roles.owner and self.X is not None:
-                side.owner = Owner(streams, roles, {"train": self.X})
-                for peer in (roles.asker, roles.dealer):
-                    await self.net.send(peer, Announce(tag, np.array([side.owner.width])))
-                for start, values in side.owner.veiled("train", STRETCH):
-                    await self.net.send(roles.asker, Veiled(tag + start // STRETCH, values))
-        for number, side in enumerate(self.sides):
-            roles, tag = side.roles, tag_of(Topic.BLIND, number << 32)
-            if self.me in (roles.asker, roles.dealer):
-                due = whole(1, low=1, high=max(1, ROOM // self.context.train.rows))
-                width = int((await self.net.recv(Announce, roles.owner, tag, values=due)).values[0])
-                if self.me == roles.dealer:
-                    side.dealer = Dealer(streams, roles, width)
-                else:
-                    await self._receive(side, tag, width)
-
-    async def _receive(self, side: Side, tag: int, width: int) -> None:
-        """Keep an owner's veiled columns; at an asker."""
-        veiled = await received(self.net, {side.roles.owner: width}, tag, self.context.train.rows)
-        side.asker = Asker(self.context.streams, {side.roles: width}, {"train": veiled})
-        if side.scored:
-            self.parts[side.roles.owner] = np.zeros((1, width), dtype=np.uint64)
+        """Veil the own columns for every asker; an asker's part of all weights begins as zero."""
+        await set_up(self.context, self.sides, self.X)
+        for side in self.sides:
+            if side.scored and side.asker is not None:
+                self.parts[side.roles.owner] = np.zeros((1, side.asker.width), dtype=np.uint64)
 
     # -- verbs ----------------------------------------------------------------------------------------
 
@@ -232,7 +201,7 @@ class PairProducts:
     def _dealt_tag(self, number: int, place: int) -> int:
         return tag_of(Topic.BLIND, number * len(self.sides) + place)
 
-    async def _charge(self, lot: Lot, side: Side) -> None:
+    async def _charge(self, lot: Lot, side: ProductSide) -> None:
         width = next(each.width for each in (side.owner, side.asker, side.dealer) if each is not None)
         await self.context.charge(lot.rows * width * (lot.scored + lot.added))
 

@@ -21,7 +21,7 @@ from colonnade.trees.own_columns import OwnColumns
 NOTHING = np.zeros(0, dtype=np.uint8)
 
 
-class Reader(Protocol):
+class HistogramReader(Protocol):
     """The label holder's end of what passes between it and one owner."""
 
     @property

@@ -6,7 +6,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Numbers, Words
 from colonnade.conversations.boost.blind import BlindReader
-from colonnade.conversations.boost.clear import ClearReader, NoReader, Reader
+from colonnade.conversations.boost.clear import ClearReader, HistogramReader, NoReader
 from colonnade.conversations.boost.long_messages import complete, send_long
 from colonnade.conversations.boost.sealed import SealedReader, seals
 from colonnade.conversations.boost.settings import BoostSettings
@@ -170,7 +170,7 @@ class TreeLabelHolder:
                 deals[dealer] = (*deals.get(dealer, ()), party)
         return deals
 
-    def _reader(self, owner: str) -> Reader:
+    def _reader(self, owner: str) -> HistogramReader:
         """Return this party's end of what passes between it and an owner."""
         blind = self.context.plan.blind
         if blind is None:

@@ -78,7 +78,7 @@ def check(rules: Trees, rows: int) -> None:
 
 
 @dataclass(frozen=True)
-class Sums:
+class SealedSums:
     """What both ends know of the sums of a level, so that neither tells the other."""
 
     ring: SumParameters
@@ -86,12 +86,12 @@ class Sums:
     apart: tuple[int, ...]  # of every slot: how many rows share a ciphertext
 
     @staticmethod
-    def of(rules: Trees, summed: Counts, grid: BinGrid) -> Sums:
+    def of(rules: Trees, summed: Counts, grid: BinGrid) -> SealedSums:
         rows = int(summed.max(initial=0))
         half = sum_bits(rows, rules)
         ring = sum_ring(half, rows * grid.columns)
         apart = [rows_together(ring, count, _told_at_most(count, grid, rules)) for count in summed.tolist()]
-        return Sums(ring, half, tuple(apart))
+        return SealedSums(ring, half, tuple(apart))
 
     def packed(self, words: Words) -> Words:
         """Return words of g and h as one number modulo t."""
@@ -139,7 +139,7 @@ class SealedTeller:
         own, asked = self.own, frontier.asked
         grid, rules = own.chosen.grid, own.sampling.rules
         ends, most, place = own.joined_bins(own.counts(frontier))
-        sums = Sums.of(rules, asked.counts, grid)
+        sums = SealedSums.of(rules, asked.counts, grid)
         noise = sums.packed(own.noise(tree, depth, int(ends.sum())))
         public = await self.line.opened(partial(Ciphertexts.read, sums.ring, 1, 1))
         begin = told = 0
@@ -189,7 +189,7 @@ class SealedReader:
     async def ask(self, frontier: Frontier, grid: BinGrid) -> None:
         """Send the numbers of a level under a key of its own."""
         asked = frontier.asked
-        sums = Sums.of(self.rules, asked.counts, grid)
+        sums = SealedSums.of(self.rules, asked.counts, grid)
         self._key = SecretKey(sums.ring)
         await self.line.seal(self._key.public())
         begin = 0
@@ -203,7 +203,7 @@ class SealedReader:
         if self._key is None or message.sums.size or message.spots.size:
             raise MalformedMessage("sums that are not encrypted, in a run whose labels are blind")
         asked = frontier.asked
-        sums = Sums.of(self.rules, asked.counts, grid)
+        sums = SealedSums.of(self.rules, asked.counts, grid)
         ends, most = ends_told(message, asked.slots, grid)
         opened = [np.zeros(0, dtype=np.uint64)]
         for slot, apart in enumerate(sums.apart):

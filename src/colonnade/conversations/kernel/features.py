@@ -34,7 +34,7 @@ MULTIPLICATIONS = 16  # how many of a matrix product take the time of one touche
 Part = TypeVar("Part", RandomFeatures, SeededFeatures)
 
 
-class Scores(ABC, Generic[Part]):
+class FeatureScores(ABC, Generic[Part]):
     """f_l of rows, from the projections on the features that this party owns; it sends its part of others'.
 
     `features` are this party's part of every owner's features.

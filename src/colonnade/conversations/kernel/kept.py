@@ -13,7 +13,7 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context
-from colonnade.conversations.kernel.features import LOOKAHEAD, MULTIPLICATIONS, STRETCH, Scores
+from colonnade.conversations.kernel.features import LOOKAHEAD, MULTIPLICATIONS, STRETCH, FeatureScores
 from colonnade.conversations.kernel.phases import Phases, features_of, pack, phases
 from colonnade.conversations.kernel.settings import KernelSettings
 from colonnade.conversations.kernel.setup import FeatureLayout
@@ -24,7 +24,7 @@ from colonnade.net.expect import floats
 from colonnade.state import UNCHANGED
 
 
-class KeptScores(Scores[RandomFeatures]):
+class KeptScores(FeatureScores[RandomFeatures]):
     """f as a product of coefficients with what is kept, so no running score has to be stored beside it."""
 
     STATE = UNCHANGED  # what is kept is found again

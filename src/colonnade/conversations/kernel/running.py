@@ -15,7 +15,7 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context
-from colonnade.conversations.kernel.features import MULTIPLICATIONS, STRETCH, Scores
+from colonnade.conversations.kernel.features import MULTIPLICATIONS, STRETCH, FeatureScores
 from colonnade.conversations.kernel.phases import KINDS, Phases, features_of, phases, project
 from colonnade.conversations.kernel.settings import KernelSettings
 from colonnade.conversations.kernel.setup import FeatureLayout
@@ -26,7 +26,7 @@ from colonnade.state import Declared
 IN_CACHE = 2**16  # features that are computed at a time
 
 
-class RunningScores(Scores[SeededFeatures]):
+class RunningScores(FeatureScores[SeededFeatures]):
     """f of every row, which follows the coefficients round by round."""
 
     STATE = Declared(kept=("f",), remade=("_phases",))

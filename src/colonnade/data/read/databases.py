@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from colonnade.data.read.batches import Batches
 from colonnade.errors import DataError
-from colonnade.job.source import ODBC, Address, Opened, open_address
+from colonnade.job.source import ODBC, Address, FilledAddress, open_address
 
 CONNECT_S = 10
 """Seconds in which a database must answer."""
@@ -128,7 +128,7 @@ def reading(address: Address, query: str) -> Iterator[_Reader]:
 class _Reader:
     """A reader of batches whose errors name the address."""
 
-    def __init__(self, address: Address, opened_: Opened, reader: Any) -> None:
+    def __init__(self, address: Address, opened_: FilledAddress, reader: Any) -> None:
         self.schema = reader.schema
         self._address, self._opened, self._reader = address, opened_, iter(reader)
 
@@ -147,7 +147,7 @@ class _Reader:
 
 
 @contextmanager
-def connected(address: Address, *, writes: bool = False) -> Iterator[tuple[Any, Opened]]:
+def connected(address: Address, *, writes: bool = False) -> Iterator[tuple[Any, FilledAddress]]:
     """A connection by ADBC, with a transaction that sees one state of the database."""
     dbapi, found = _driver(address, "dbapi"), open_address(address)
     try:
@@ -165,7 +165,7 @@ def connected(address: Address, *, writes: bool = False) -> Iterator[tuple[Any, 
             connection.close()
 
 
-def _arguments(address: Address, found: Opened, *, writes: bool) -> tuple[Any, ...]:
+def _arguments(address: Address, found: FilledAddress, *, writes: bool) -> tuple[Any, ...]:
     """Return what a driver is connected with."""
     match address.scheme:
         case "postgresql" | "postgres":
@@ -247,7 +247,7 @@ def _errors() -> tuple[type[BaseException], ...]:
     return (pa.ArrowException, OSError, *(module.Error for module in loaded))
 
 
-def _failed(address: Address, found: Opened, error: BaseException) -> DataError:
+def _failed(address: Address, found: FilledAddress, error: BaseException) -> DataError:
     """Return what a driver said, in one line that names the address."""
     text = found.hidden(" ".join(str(error).split()))
     text = re.sub(r"^([A-Z_]+: )?(\[libpq\] |\[SQLite\] )?", "", text)

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from colonnade.data.read.batches import Batches
 from colonnade.errors import DataError
-from colonnade.job.source import SECRET_KEYS, Address, Opened, Source, open_address
+from colonnade.job.source import SECRET_KEYS, Address, FilledAddress, Source, open_address
 
 
 def delta_table(source: Source, store: Any, path: str) -> Any | None:
@@ -33,7 +33,7 @@ def delta_table(source: Source, store: Any, path: str) -> Any | None:
         from deltalake import DeltaTable
     except ImportError:
         raise _lacks(source, "deltalake", "delta") from None
-    with _understood(source, Opened("", ())):
+    with _understood(source, FilledAddress("", ())):
         table = DeltaTable(*_place(source, path))
         return table.to_pyarrow_dataset(filesystem=SubTreeFileSystem(path, store))
 
@@ -75,7 +75,7 @@ def _place(source: Source, path: str) -> tuple[str, None, dict[str, str]]:
     return f"{source.scheme}://{path}", None, options
 
 
-def _scan(address: Address) -> tuple[Opened, Any]:
+def _scan(address: Address) -> tuple[FilledAddress, Any]:
     """Return what reads an Iceberg table, of a catalogue as pyiceberg's own settings describe it."""
     try:
         from pyiceberg.catalog import load_catalog
@@ -91,12 +91,12 @@ def _scan(address: Address) -> tuple[Opened, Any]:
         )
     values = [str(value) for key, value in settings.items() if SECRET_KEYS.search(key)]
     password = urlsplit(str(settings.get("uri", ""))).password
-    secrets = Opened("", (*values, *([password] if password else [])))
+    secrets = FilledAddress("", (*values, *([password] if password else [])))
     with _understood(address, secrets), load_catalog(name, **settings) as catalogue:
         return secrets, catalogue.load_table(address.part).scan()
 
 
-def _named(address: Address, secrets: Opened, batches: Iterator[Any]) -> Iterator[Any]:
+def _named(address: Address, secrets: FilledAddress, batches: Iterator[Any]) -> Iterator[Any]:
     """Yield the same batches; what goes wrong while they are read names the table."""
     while True:
         with _understood(address, secrets):
@@ -111,7 +111,7 @@ def _lacks(source: Source, package: str, extra: str) -> DataError:
 
 
 @contextmanager
-def _understood(source: Source, secrets: Opened) -> Iterator[None]:
+def _understood(source: Source, secrets: FilledAddress) -> Iterator[None]:
     """Turn what a table's reader says into one line that names the source, without secrets."""
     try:
         yield

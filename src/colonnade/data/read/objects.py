@@ -17,7 +17,7 @@ from typing import Any
 from colonnade.data.read.batches import Batches
 from colonnade.data.read.lakes import delta_table
 from colonnade.errors import DataError
-from colonnade.job.source import Address, Opened, Source, open_address
+from colonnade.job.source import Address, FilledAddress, Source, open_address
 
 PARQUET = (".parquet", ".pq")
 BATCH = 2**16
@@ -159,6 +159,6 @@ def _understood(source: Source) -> Iterator[None]:
     except (pa.ArrowException, OSError, ValueError, NotImplementedError) as error:
         if isinstance(error, DataError):
             raise
-        found = open_address(source) if isinstance(source, Address) else Opened("", ())
+        found = open_address(source) if isinstance(source, Address) else FilledAddress("", ())
         text = found.hidden(" ".join(str(error).split()))
         raise DataError(f"{source}: cannot be read or written ({text[:300]})") from None

@@ -33,7 +33,7 @@ class Histogram:
 
 
 @dataclass
-class Counts:
+class DaemonCounts:
     """What happened at this daemon's doors, and when something last went well (seconds since 1970)."""
 
     requests: Counter[str] = field(default_factory=Counter)  # to the prediction service, by status code

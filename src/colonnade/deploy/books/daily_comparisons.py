@@ -24,7 +24,7 @@ class Kind(NamedTuple):
     commitment: str
 
 
-class Tally(NamedTuple):
+class ComparisonTally(NamedTuple):
     """How many comparisons there were, of how many ids of the peer, and how many of these were common."""
 
     times: int = 0
@@ -36,23 +36,23 @@ class DailyComparisons:
     """How many comparisons of each kind there were, of how many ids of the peer, and how many were common."""
 
     def __init__(self) -> None:
-        self._counts: dict[Kind, Tally] = {}
+        self._counts: dict[Kind, ComparisonTally] = {}
 
     def count(self, kind: Kind, ids: int, since: str) -> None:
         """Count one comparison, and forget what was before `since`."""
-        self._add(kind, Tally(1, ids, 0), since)
+        self._add(kind, ComparisonTally(1, ids, 0), since)
 
     def found(self, kind: Kind, common: int, since: str) -> None:
         """Count how many ids of a comparison turned out to be common."""
-        self._add(kind, Tally(0, 0, common), since)
+        self._add(kind, ComparisonTally(0, 0, common), since)
 
-    def _add(self, kind: Kind, more: Tally, since: str) -> None:
+    def _add(self, kind: Kind, more: ComparisonTally, since: str) -> None:
         told = kind._replace(minute=kind.minute[:MINUTE])
         if told not in self._counts:
             for old in [each for each in self._counts if each.minute < since[:MINUTE]]:
                 del self._counts[old]
-        before = self._counts.get(told, Tally())
-        self._counts[told] = Tally(*(old + new for old, new in zip(before, more, strict=True)))
+        before = self._counts.get(told, ComparisonTally())
+        self._counts[told] = ComparisonTally(*(old + new for old, new in zip(before, more, strict=True)))
 
     def times(self, peer: str, entry: str, since: str) -> int:
         """Return how often ids of an entry were compared with those of a peer."""
@@ -77,7 +77,7 @@ class DailyComparisons:
         )
         return sum(tally.ids - tally.common for tally in scored)
 
-    def _of(self, peer: str, since: str) -> list[tuple[Kind, Tally]]:
+    def _of(self, peer: str, since: str) -> list[tuple[Kind, ComparisonTally]]:
         return [
             (kind, tally)
             for kind, tally in self._counts.items()

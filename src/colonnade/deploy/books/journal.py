@@ -77,7 +77,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, tag="comparison"):
     known: bool = False  # whether the peer had come with this set before, and was asked for scores again
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="outcome"):
+class ComparisonOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="outcome"):
     """What a comparison for scores told: how many of the peer's ids were common.
 
     `sets` stands for all parties' sets of ids, and `common` for the ids that they have in common, without
@@ -128,7 +128,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
     losses: list[tuple[int, float]] = []
 
 
-Written = Decision | Comparison | Outcome | Interruption | Ended
+Written = Decision | Comparison | ComparisonOutcome | Interruption | Ended
 """What a journal keeps for good."""
 
 
@@ -159,7 +159,7 @@ class Journal:
         for each in written:
             if isinstance(each, Comparison):
                 self._remember(each)
-            elif isinstance(each, Outcome):
+            elif isinstance(each, ComparisonOutcome):
                 self._remember_found(each)
 
     @property
@@ -214,7 +214,7 @@ class Journal:
             if len(sets) > SETS:
                 del sets[next(iter(sets))]
 
-    def found(self, outcome: Outcome) -> None:
+    def found(self, outcome: ComparisonOutcome) -> None:
         """Write down what a comparison for scores told; ChangedIds if sets that are said to be the same have
         other ids in common than the time before."""
         before = self.common.get((outcome.entry, outcome.sets), outcome.common)
@@ -226,7 +226,7 @@ class Journal:
                 "now; its ids count as new ones from now on"
             )
 
-    def _remember_found(self, outcome: Outcome) -> None:
+    def _remember_found(self, outcome: ComparisonOutcome) -> None:
         """Give back what was counted for ids that are common, and forget a set that was not what it was said
         to be."""
         kind = Kind(outcome.when, outcome.peer, outcome.entry, "score", outcome.commitment)

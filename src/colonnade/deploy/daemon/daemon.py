@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from colonnade import __version__
 from colonnade.deploy.books import unfinished
-from colonnade.deploy.books.counts import Counts
+from colonnade.deploy.books.counts import DaemonCounts
 from colonnade.deploy.books.journal import Journal
 from colonnade.deploy.books.ledger import Ledger
 from colonnade.deploy.books.unfinished import Unfinished
@@ -91,7 +91,7 @@ class Daemon:
         self.no_scores: str | None = (
             None  # why the service answers nothing now; "": it does; None: there is none
         )
-        self.counts = Counts()
+        self.counts = DaemonCounts()
         self.shares_held = SharesHeld(settings, self.peers.send)
         self.detached: dict[str, asyncio.Future[Manifest]] = {}  # trainings that no command waits for, by run
         self.invite: Callable[[str], str] = _no_page

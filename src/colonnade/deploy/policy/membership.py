@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from colonnade.arrays import Digests
 from colonnade.conversations.align import leader_of, most_tested, most_written
 from colonnade.deploy.books.daily_comparisons import Purpose
-from colonnade.deploy.books.journal import DAY_S, Comparison, Journal, Outcome
+from colonnade.deploy.books.journal import DAY_S, Comparison, ComparisonOutcome, Journal
 from colonnade.deploy.books.opened import Opened, OpenedBooks
 from colonnade.deploy.rows.rows import commitment
 from colonnade.deploy.settings import Settings
@@ -116,7 +116,7 @@ class Membership:
         if (asker := self._asker) is None:
             return
         sets = _one_hash([self._sets, self.commitment(ids).hex()])
-        outcome = Outcome(
+        outcome = ComparisonOutcome(
             when=asker.when,
             run=asker.run,
             entry=asker.entry,

@@ -107,7 +107,7 @@ class Fault(msgspec.Struct, tag="fault", frozen=True):
         return kind if isinstance(kind, type) and issubclass(kind, ColonnadeError) else None
 
 
-class Compared(msgspec.Struct, tag="compared", frozen=True):
+class MayCompare(msgspec.Struct, tag="compared", frozen=True):
     """To the process: they may be compared."""
 
 
@@ -133,7 +133,7 @@ class Done(msgspec.Struct, tag="done", frozen=True):
     manifest: bytes
 
 
-ToWorker = Order | Frame | Lost | Restored | StopRun | Compared | Fault
+ToWorker = Order | Frame | Lost | Restored | StopRun | MayCompare | Fault
 ToDaemon = Frame | Compare | Book | Seen | ModelMeasured | LabelsTold | Done | Fault
 
 T = TypeVar("T")

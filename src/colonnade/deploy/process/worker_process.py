@@ -25,12 +25,12 @@ from colonnade.deploy.policy.membership import Membership
 from colonnade.deploy.process.pipe import (
     Book,
     Compare,
-    Compared,
     Done,
     Fault,
     Frame,
     LabelsTold,
     Lost,
+    MayCompare,
     ModelMeasured,
     Order,
     Pipe,
@@ -161,13 +161,13 @@ class WorkerSession:
                 case Compare(asked, own_ids, rosters):
                     try:
                         await self.guard.admit(asked, own_ids, rosters)
-                        pipe.write(Compared())
+                        pipe.write(MayCompare())
                     except ColonnadeError as refusal:
                         pipe.write(Fault.of(refusal))
                 case Book(lines):
                     try:
                         await self.guard.book(lines)
-                        pipe.write(Compared())
+                        pipe.write(MayCompare())
                     except ColonnadeError as refusal:
                         pipe.write(Fault.of(refusal))
                 case Seen(event):

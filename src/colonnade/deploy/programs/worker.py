@@ -26,12 +26,12 @@ from colonnade.deploy.process.logs import RUN, log_to_stderr
 from colonnade.deploy.process.pipe import (
     Book,
     Compare,
-    Compared,
     Done,
     Fault,
     Frame,
     LabelsTold,
     Lost,
+    MayCompare,
     ModelMeasured,
     Order,
     Pipe,
@@ -161,7 +161,7 @@ class TrainingWorker:
                 case StopRun(reason, cut):
                     for net in nets:
                         net.fail((Interrupted if cut else Aborted)(reason))
-                case Compared() | Fault() if self._verdict is not None and not self._verdict.done():
+                case MayCompare() | Fault() if self._verdict is not None and not self._verdict.done():
                     if isinstance(message, Fault):
                         self._verdict.set_exception(message.raised())
                     else:

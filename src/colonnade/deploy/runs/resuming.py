@@ -50,7 +50,7 @@ MOST_CUTS = 30  # in an hour: a run that is cut off again and again is over
 
 
 @dataclass
-class Heard:
+class SaidByPeers:
     """What peers have said about a run since it was cut off here."""
 
     offer: Rejoin | None = None
@@ -74,7 +74,7 @@ class Resuming:
 
     runs: Runs
     closing: bool = False
-    _heard: dict[int, Heard] = field(default_factory=dict)
+    _heard: dict[int, SaidByPeers] = field(default_factory=dict)
     _fates: dict[int, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     _cuts: Quota = field(default_factory=lambda: Quota("cuts", MOST_CUTS))
 
@@ -83,9 +83,9 @@ class Resuming:
         """The name of this party."""
         return self.runs.settings.name
 
-    def heard(self, run: int) -> Heard:
+    def heard(self, run: int) -> SaidByPeers:
         """Return what was said about a run."""
-        return self._heard.setdefault(run, Heard())
+        return self._heard.setdefault(run, SaidByPeers())
 
     def forget(self, run: int) -> None:
         """Drop what was said about a run that is over."""
@@ -144,7 +144,7 @@ class Resuming:
             self._show(run, away, until)
             await heard.more()
 
-    async def _offer(self, run: Run, heard: Heard) -> str:
+    async def _offer(self, run: Run, heard: SaidByPeers) -> str:
         """Offer a new session to all; returns why it does not begin, nothing if it does."""
         number = self.runs.free_number()
         heard.answers.clear()
@@ -268,7 +268,7 @@ class Resuming:
 
     # -- how it ends --------------------------------------------------------------------------------
 
-    def _over(self, run: Run, heard: Heard) -> stored_shares.Manifest | None:
+    def _over(self, run: Run, heard: SaidByPeers) -> stored_shares.Manifest | None:
         """Return the manifest of the share if the run is over with one; raises if it is over without."""
         if heard.ended:
             raise Aborted(heard.ended)

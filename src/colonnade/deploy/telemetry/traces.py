@@ -30,7 +30,7 @@ OK, FAILED = 1, 2
 
 
 @dataclass
-class Part:
+class RunPart:
     """This party's part in one run: when it began, and the stages that were seen of it."""
 
     began: int
@@ -47,14 +47,14 @@ class Tracer:
 
     def __init__(self, party: str, url: str) -> None:
         self._party, self._url = party, url
-        self._parts: dict[int, Part] = {}
+        self._parts: dict[int, RunPart] = {}
         self._sending: set[asyncio.Task[None]] = set()
         self._silent = False  # whether the last spans did not arrive, which was said
 
     def watch(self, run: Run, state: str) -> None:
         """Take note that a run began here, or ended in this state."""
         if state == "running":
-            begun = self._parts[run.id] = Part(time.time_ns())
+            begun = self._parts[run.id] = RunPart(time.time_ns())
             run.followed.listeners.append(begun.tell)
         elif (part := self._parts.pop(run.id, None)) is not None:
             body = spans(self._party, run, state, part)
@@ -83,7 +83,7 @@ def trace_of(run: Run) -> bytes:
     return _hash(b"trace", run.id.to_bytes(4, "big"), run.terms.digest().encode())[:16]
 
 
-def spans(party: str, run: Run, state: str, part: Part) -> bytes:
+def spans(party: str, run: Run, state: str, part: RunPart) -> bytes:
     """Return a party's spans of a run that is over, as OTLP has them in JSON."""
     trace, ended = trace_of(run), time.time_ns()
     own, above = (_hash(b"part", trace, name.encode())[:8] for name in (party, run.proposer))

@@ -58,7 +58,7 @@ class CoefficientAnswer:
         return CoefficientAnswer(ring, c_1)
 
 
-class Columns:
+class TransformedColumns:
     """Columns of whole numbers, transformed once for all passes; 8 bytes a number.
 
     The numbers lie as they are read: [blocks of slots][groups of answers][chunks][answers of a group][slots].

@@ -19,7 +19,7 @@ from colonnade.conversations.linear.noisy.product_forms import LOUD, ProductFact
 from colonnade.conversations.linear.noisy.row_noise import OwnNoise
 from colonnade.conversations.peer_line import PeerLine
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, residues
-from colonnade.secure.lattice.columns import Columns, opened
+from colonnade.secure.lattice.columns import TransformedColumns, opened
 from colonnade.secure.lattice.parameters import CoefficientParameters
 
 MOST_BITS = 12  # of a function
@@ -65,7 +65,7 @@ async def learn_loss(
     total = 0.0
     for long in _long(factors):
         # 0: the lengths of both bound the sum
-        table = Columns(ring, _rounded(long, bits - right, rng)[:, None], 0)
+        table = TransformedColumns(ring, _rounded(long, bits - right, rng)[:, None], 0)
         public = await line.opened(lambda data: Ciphertexts.read(ring, 1, 1, data))
         asked = await line.opened(
             lambda data, n=table.chunks: Ciphertexts.read(ring, 1, n, data)  # type: ignore[misc]

@@ -15,7 +15,7 @@ from colonnade.conversations.linear.noisy.rare import dense, steady
 from colonnade.conversations.linear.noisy.row_noise import STEPS, largest_of
 from colonnade.engines.engine import Engine
 from colonnade.errors import FixedPointOverflow, JobError
-from colonnade.secure.lattice.columns import Columns
+from colonnade.secure.lattice.columns import TransformedColumns
 from colonnade.secure.lattice.parameters import CoefficientParameters, SlotParameters
 
 ROWS = 2**20  # of a table of transformed columns
@@ -88,17 +88,17 @@ class HomeColumns:
         """Stretches of rows that have a table each."""
         return [slice(at, min(at + ROWS, self.rows)) for at in range(0, self.rows, ROWS)]
 
-    def _transformed(self, ring: CoefficientParameters, rng: np.random.Generator) -> list[Columns]:
+    def _transformed(self, ring: CoefficientParameters, rng: np.random.Generator) -> list[TransformedColumns]:
         tables = []
         for part in self._stretches():
             # by chance: an error of a number, not of a column
             whole = np.floor(part * self.scale + rng.random(part.shape)).astype(np.int64)
             # 0: |x| |theta| < t / 2 is what bounds sums here, not the largest number of theta
-            tables.append(Columns(ring, whole, 0, self.together))
+            tables.append(TransformedColumns(ring, whole, 0, self.together))
         return tables
 
     @property
-    def tables(self) -> list[Columns]:
+    def tables(self) -> list[TransformedColumns]:
         """The columns as polynomials, a table for every stretch of rows."""
         return self._tables
 
