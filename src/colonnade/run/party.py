@@ -277,7 +277,7 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
 def held_to(net: Endpoint, book: Declare = undisputed) -> Declare:
     """Let a network open nothing but what the function that is returned is told first; `book` hears of it
     before."""
-    limits = Limits((), net.me)
+    limits = OpeningLimits((), net.me)
     net.declare(limits)
 
     async def declare(openings: list[Opening]) -> None:
