@@ -103,6 +103,29 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     gains: dict[str, tuple[float, float, float]] = {}
 
 
+Estimate = tuple[float, float, float]
+"""A number, and the ends of its 95% interval."""
+
+
+class CoalitionValue(msgspec.Struct, frozen=True):
+    """What a model of some parties' columns reaches on the test rows."""
+
+    parties: list[str]
+    metrics: dict[str, float]
+
+
+class Worth(msgspec.Struct, frozen=True, kw_only=True):
+    """What every party is worth, by metric: its Shapley value and a 95% interval.
+
+    `coalitions` are known to the label holder alone; elsewhere values are rounded to their interval.
+    """
+
+    values: dict[str, dict[str, Estimate]]
+    trainings: int
+    exact: bool = True  # all coalitions were trained, and not those of some orders
+    coalitions: list[CoalitionValue] = []
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """A run: what was trained by whom, how good it is beside pooled training, and what it cost."""
 
@@ -124,6 +147,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     converged: bool | None = None  # whether the loss had stopped falling; None: nobody asked, or can tell
     chosen: dict[str, float] = {}  # settings that the data decided: sigma and l2 of a kernel machine
     compared: list[Compared] = []  # what the label holder knew without the others, and all that
+    worth: Worth | None = None  # what every party is worth, where the job asks for it
     compiled: bool | None = None  # whether compiled code did what NumPy does otherwise; None: not noted
 
     def __repr__(self) -> str:

@@ -27,9 +27,10 @@ from colonnade.net.meter import weighed
 from colonnade.openings.account import heard
 from colonnade.openings.opening import TOTAL, Extent, Opening
 from colonnade.openings.wire import opened_fields
+from colonnade.run.coalitions import train
 from colonnade.run.federate import plan_for
 from colonnade.run.launch import launch
-from colonnade.run.party import Party, Work, train
+from colonnade.run.party import Party, Work
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.world import Launch
 from colonnade.secure.keys import InProcessIdentity

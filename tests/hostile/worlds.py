@@ -19,8 +19,9 @@ from colonnade.conversations.woe import weigh_as_label_holder, weigh_as_party
 from colonnade.errors import Aborted
 from colonnade.net.endpoint import Endpoint
 from colonnade.privacy.counts import CountNoise
+from colonnade.run.coalitions import train
 from colonnade.run.federate import plan_for
-from colonnade.run.party import Party, Share, Work, held_to, train
+from colonnade.run.party import Party, Share, Work, held_to
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.keys import InProcessIdentity
 from colonnade.secure.streams import PairStreams

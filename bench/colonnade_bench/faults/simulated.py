@@ -20,7 +20,8 @@ from colonnade.errors import ColonnadeError, ShareError
 from colonnade.net.clock import VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.simulated import Faults, Link, Partition, SimulatedHub
-from colonnade.run.party import Kept, Party, Share, Work, first_cause, train
+from colonnade.run.coalitions import train
+from colonnade.run.party import Kept, Party, Share, Work, first_cause
 from colonnade.run.world import Launch, run_id
 from colonnade.secure.keys import InProcessIdentity
 

@@ -37,6 +37,7 @@ from colonnade.cli.runs import runs
 from colonnade.cli.track import track
 from colonnade.cli.train import train
 from colonnade.cli.tune import tune
+from colonnade.cli.value import value
 from colonnade.cli.version import show_version
 from colonnade.errors import EXITS, ColonnadeError
 
@@ -172,6 +173,7 @@ for command in (
     run,
     compare,
     tune,
+    value,
     report,
     audit,
     track,

@@ -82,7 +82,7 @@ def run(
                 follow()
                 ctx.exit()
             stack.enter_context(leading(len(job.data.party_names)))
-        done, files = _run(job, folder, plot=plot, timeline=timeline, quiet=as_json, resume=resume)
+        done, files = run_to(job, folder, plot=plot, timeline=timeline, quiet=as_json, resume=resume)
     if report:
         files.append(_report(folder))
     if uri is not None:
@@ -90,8 +90,8 @@ def run(
     _show(done, files, as_json=as_json)
 
 
-def _run(
-    job: Job, out: Path, *, plot: bool, timeline: bool, quiet: bool, resume: bool
+def run_to(
+    job: Job, out: Path, *, quiet: bool, plot: bool = False, timeline: bool = False, resume: bool = False
 ) -> tuple[Finished, list[Path]]:
     """Run a job and write its folder; returns the run and the files."""
     from colonnade.run import fork_server

@@ -46,6 +46,11 @@ def show_result(out: Console, result: Result) -> None:
     head, rows = summary.metric_table(result)
     out.print(table(head, rows, right=range(1, len(head))))
     out.print()
+    if result.worth is not None:
+        head, rows = summary.worth_table(result.worth)
+        title = summary.worth_line(result.worth)
+        out.print(table(head, rows, right=range(1, len(head)), title=title))
+        out.print()
     pairs = Table.grid(padding=(0, 2, 0, 0))
     gain = [("partners add", line)] if (line := summary.gain_line(result)) else []
     for name, value in [*gain, *summary.cost_rows(result), *summary.privacy_rows(result)]:

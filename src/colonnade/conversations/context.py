@@ -129,6 +129,7 @@ class Context(Generic[C]):
     widest: int = UNKNOWN  # columns of a party that may learn its weights
     apart: bool = False  # whether parties are not all the caller's: then weights are told no finer than known
     engine: Engine = INLINE
+    start: Floats | None = None  # own weights to begin with, where all parties of a fit have some or none
 
     @cached_property
     def gates(self) -> Gates:

@@ -32,6 +32,7 @@ Leak = Literal[
     "nodes",
     "two-parties",
     "few-rows",
+    "values",
 ]
 """What a run may give away, as parties' policies name it; `deploy.policy` has the words for each."""
 

@@ -292,6 +292,7 @@ class Training(Section, frozen=True, kw_only=True):
 
     algorithm: str
     seed: int = 0
+    value: bool = False  # also say what every party is worth: train every coalition of them
     train: Train = Train()
     direction: Direction = Direction()
     secure: Secure = Secure()

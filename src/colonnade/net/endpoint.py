@@ -95,7 +95,7 @@ class Endpoint:
 
     def declare(self, limits: OpeningLimits) -> None:
         """Open from now on what these limits allow, and nothing else."""
-        self.meter.limits = limits
+        self.meter.hold_to(limits)
 
     @property
     def waiting(self) -> int:

@@ -37,6 +37,12 @@ class Meter:
         self.received_bytes = 0
         self.refused: Counter[str] = Counter()
 
+    def hold_to(self, limits: Limits) -> None:
+        """Allow from now on what these limits do, beside what was sent already."""
+        self.limits = limits
+        for (kind, topic, to), entry in self._sent.items():
+            entry[4] = entry[2] + limits.bytes_to(kind, topic, to)
+
     def sent(self, weighed: Weighed, to: str, frame: int, length: int = 0, sealed: int = 0) -> None:
         """Count a message that leaves: bytes of its frame, of the length before it, of encryption around it.
 

@@ -42,6 +42,7 @@ WORDS: dict[Kind, str] = {
     "asked rows": "which rows are asked for",
     "progress": "how far a party is",
     "losses": "the training loss",
+    "values": "what parties are worth: Shapley values of test metrics, rounded to their intervals",
     "masked": "words that are uniform to who hears them",
 }
 

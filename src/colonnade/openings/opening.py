@@ -46,6 +46,7 @@ Kind = Literal[
     "asked rows",
     "progress",
     "losses",
+    "values",
     "masked",
 ]
 """What is opened; `account.WORDS` has the words for each."""

@@ -46,6 +46,16 @@ class OwnMetric:
             return turned
         return (self.root * v.T).T
 
+    def back(self, w: Floats) -> Floats:
+        """Return the coordinates of weights w.
+
+        >>> OwnMetric(np.array([1.0, 2.0])).back(np.array([3.0, 8.0])).tolist()
+        [3.0, 4.0]
+        """
+        if self.root.ndim == 2:
+            return np.asarray(np.linalg.solve(self.root, w), dtype=np.float64)
+        return (w.T / self.root).T
+
 
 def first_matrix(X: Matrix, curvature: float, penalty: Floats) -> OwnMetric:
     """Return the first matrix of a block; `penalty` is the curvature of the penalty by each weight.

@@ -114,6 +114,9 @@ def _quality(one: ReportFacts) -> list[Html]:
         found.append(table(_caption(result), *summary.metric_table(result), class_="numbers"))
     if line := summary.gain_line(result):
         found.append(tag("p", f"The other parties' columns add: {line}."))
+    if result.worth is not None:
+        caption = f"What every party is worth: {summary.worth_line(result.worth)}"
+        found.append(table(caption, *summary.worth_table(result.worth), class_="numbers"))
     if one.scores is not None:
         found.append(quality(one.scores, result.data, one.loss))
     elif result.metrics:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from colonnade.result import Compared, Cost, Moment, Result
+from colonnade.result import Compared, Cost, Moment, Result, Worth
 
 NAMES = {
     "train_loss": "training loss",
@@ -74,6 +74,7 @@ def _has_penalty(result: Result) -> bool:
 
 
 KEY_GAINS = ("test_auc", "test_accuracy", "r2", "d2", "rmse", "test_loss")
+LESS_IS_BETTER = ("rmse", "test_loss")
 
 
 def gain_line(result: Result) -> str:
@@ -249,3 +250,28 @@ def metric(key: str, value: float | None) -> str:
         return f"{value:.2e}"
     plain = value == 0 or 1e-3 <= abs(value) < 1e6  # a loss has the scale of its label
     return f"{value:.4f}" if plain else f"{value:.4g}"
+
+
+def worth_table(worth: Worth) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return the header and a row for every party: its Shapley value of each metric, who adds most first."""
+    keys = [key for key in KEY_GAINS if all(key in each for each in worth.values.values())]
+    sign = -1 if keys and keys[0] in LESS_IS_BETTER else 1
+    parties = sorted(worth.values, key=lambda party: -sign * worth.values[party][keys[0]][0] if keys else 0)
+    head = ["party"]
+    for key in keys:
+        head += [NAMES[key].removeprefix("test "), "95% interval"]
+    rows = []
+    for party in parties:
+        cells = []
+        for key in keys:
+            value, low, high = worth.values[party][key]
+            cells += [signed(key, value), f"{signed(key, low)} to {signed(key, high)}"]
+        rows.append((party, *cells))
+    return head, rows
+
+
+def worth_line(worth: Worth) -> str:
+    """Return how the values of parties were found, in words."""
+    found = "exact, from all coalitions" if worth.exact else "from orders of parties that were drawn"
+    known = "" if worth.coalitions else "; as the label holder told them, rounded to their intervals"
+    return f"Shapley values, {found}: {worth.trainings} trainings{known}"

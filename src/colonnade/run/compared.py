@@ -18,6 +18,7 @@ from colonnade.arrays import Numbers
 from colonnade.baselines.pooled import pool
 from colonnade.conversations.pooling import AllColumns, Pooled, pooled_optimum
 from colonnade.data.table import INTERCEPT, Table
+from colonnade.errors import DataError
 from colonnade.intervals import gains, intervals
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES
@@ -39,7 +40,7 @@ def compared(
     loss, y = LOSSES[plan.objective.loss], test.labels
     base, alone, model = None, None, ""
     if train is not None:
-        base, (alone, model) = _constant(plan, train, test), _alone(plan, train, test)
+        base, (alone, model) = base_scores(plan, train, test), _alone(plan, train, test)
     scores: list[tuple[str, list[str], Numbers | None, str]] = [
         ("base rate", [], base, ""),
         ("alone", [plan.evaluator], alone, model),
@@ -60,10 +61,13 @@ def compared(
     ]
 
 
-def _constant(plan: Plan[Any], train: Table, test: Table) -> Numbers | None:
+def base_scores(plan: Plan[Any], train: Table, test: Table) -> Numbers:
     """Return the score of every test row by a model that knows the training labels alone."""
     nothing = [replace(table, X=np.ones((table.rows, 1)), columns=(INTERCEPT,)) for table in (train, test)]
-    return _linear(plan, *nothing)
+    found = _linear(plan, *nothing)
+    if found is None:
+        raise DataError("there are no test rows to score")
+    return found
 
 
 def _alone(plan: Plan[Any], train: Table, test: Table) -> tuple[Numbers | None, str]:

@@ -53,4 +53,5 @@ def opens(composition: Composition) -> tuple[str, ...]:
         woe=job.data.woe and not hides_counts(job, conversation, parties),
         blind=labels_of(job, conversation, parties) == "blind",
         encrypted=encrypted_between(job.secure.products, conversation, parties),
+        value=job.value,
     )

@@ -29,6 +29,7 @@ from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Model
 from colonnade.result import Result
 from colonnade.run.blind import hides_counts
+from colonnade.run.coalitions import game_of
 from colonnade.run.compared import compared
 from colonnade.run.gather_result import DataFacts, result_of
 from colonnade.run.launch import IN_PROCESS, launch
@@ -315,7 +316,8 @@ def conclude(
         pooled = compare(order)
     if pooled is not None and target is not None:
         order = replace(order, target_loss=pooled.optimum + target)
-    tell(f"starting {len(order.data)} parties")
+    trainings = f", for {len(game_of(order.plan).coalitions) - 1} trainings" if order.plan.value else ""
+    tell(f"starting {len(order.data)} parties{trainings}")
     shares = launch(order)
     result = result_of(source, order.plan, shares, pooled)
     if job.data.woe:

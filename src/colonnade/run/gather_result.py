@@ -68,12 +68,14 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
                     blind=plan.blind is not None,
                     encrypted=encrypted is not None,
                     few_rows=noisy is not None and noisy.tight,
+                    value=plan.value,
                 )
             ),
         ),
         history=evaluator.history,
         converged=_converged(plan, evaluator.converged, objective, pooled),
         chosen=evaluator.chosen,
+        worth=evaluator.worth,
         data=with_parties(source.known, {party: share.preparation for party, share in shares.items()}),
     )
 

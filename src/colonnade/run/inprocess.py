@@ -23,7 +23,8 @@ from colonnade.net.recorder import Recorder, recorded
 from colonnade.net.simulated import Faults, Handling, Link, Partition, SimulatedHub
 from colonnade.result import Moment
 from colonnade.run import garbage
-from colonnade.run.party import Party, Progress, Share, Work, first_cause, train
+from colonnade.run.coalitions import train
+from colonnade.run.party import Party, Progress, Share, Work, first_cause
 from colonnade.run.world import Launch, kept_at, run_id
 from colonnade.secure.keys import InProcessIdentity
 

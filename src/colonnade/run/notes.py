@@ -44,12 +44,17 @@ def leaks(
     blind: bool = False,
     encrypted: bool = False,
     few_rows: bool = False,
+    value: bool = False,
 ) -> tuple[Leak, ...]:
     """Return what a run gives away by construction, as parties' policies name it."""
     if parties == 1:
         return ()
     if blind and encrypted:  # nothing is summed, and nobody learns a score of a training row
-        told: tuple[tuple[bool, Leak], ...] = ((few_rows, "few-rows"), (woe, "evidence"))
+        told: tuple[tuple[bool, Leak], ...] = (
+            (few_rows, "few-rows"),
+            (woe, "evidence"),
+            (value, "values"),
+        )
         return tuple(leak for given, leak in told if given)
     found: list[Leak] = ["scores", *conversation.leaks(privacy)]
     if blind:
@@ -58,6 +63,8 @@ def leaks(
         found.append("evidence")
     if not SUMS[secure_sum].hides_pieces:
         found.append("shares")
+    if value:
+        found.append("values")
     if parties == 2:
         found.append("two-parties")
     return tuple(found)

@@ -1,8 +1,8 @@
-"""One party of a run, from joining to leaving, and its training: the same program in every world.
+"""One party of a run, from joining to leaving, and one training: the same program in every world.
 
 `Party` is the lifecycle: agree on keys with every peer, make secure sums, leave when nobody needs this party
-any more, and tell the peers if something fails. `train` is what a party does in between: it runs the plan's
-conversation and returns its share.
+any more, and tell the peers if something fails. `train_once` is what a party does in between: it runs the
+plan's conversation and returns its share. `coalitions.train` does so as often as the run asks for.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 
 from colonnade import __version__
+from colonnade.arrays import Floats
 from colonnade.conversations.context import NO_MODELS, Context, GivenModels, Measuring, Outcome
 from colonnade.conversations.gates import Gates
 from colonnade.data.table import Table
@@ -35,7 +36,7 @@ from colonnade.openings.opening import UNKNOWN, Declare, Extent, Opening, undisp
 from colonnade.privacy.label_noise import private_table
 from colonnade.privacy.noise import Noise
 from colonnade.records import Records
-from colonnade.result import Moment
+from colonnade.result import Moment, Worth
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.declared import DeclaredSum
 from colonnade.secure.keys import Identity, agree, spoken
@@ -182,6 +183,7 @@ class Share(msgspec.Struct, kw_only=True):
     cpu_seconds: float | None = None
     peak_memory_mb: float | None = None  # of the party's process, where it has one of its own
     timeline: PartyTimeline | None = None  # when it computed and sent, where the run was to be recorded
+    worth: Worth | None = None  # what parties are worth, where the run says so
 
     def counts(self) -> Share:
         """Return the same without its arrays, as JSON can have it."""
@@ -216,17 +218,22 @@ class Work:
     widest: int = UNKNOWN  # columns of a party that may learn its weights
     apart: bool = False  # whether the parties are not all the caller's
     objects: bool = False  # whether some party's model is an object that the plan does not describe
+    start: Floats | None = None  # own weights to begin with, no more than a hint; None: nobody has any
 
     def openings(self, me: str) -> list[Opening]:
-        """Return everything that the run may tell anybody, as far as this party knows how large data are."""
+        """Return everything that one training may tell anybody, as far as this party knows how large data
+        are."""
+        return CONVERSATIONS[self.plan.conversation].openings(self.plan, self.extent(me))
+
+    def extent(self, me: str) -> Extent:
+        """Return how large data are, as far as this party knows."""
         test = 0 if self.test is None else self.test.rows
         columns = {**self.columns, me: self.train.width}
         objects = self.objects or self.models != NO_MODELS
-        extent = Extent(self.train.rows, test, columns, objects, self.widest, self.apart)
-        return CONVERSATIONS[self.plan.conversation].openings(self.plan, extent)
+        return Extent(self.train.rows, test, columns, objects, self.widest, self.apart)
 
 
-async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | None = None) -> Share:
+async def train_once(party: Party, work: Work, net: Endpoint, measuring: Endpoint | None = None) -> Share:
     """Take part in the plan's conversation to its end; returns this party's share.
 
     `measuring` is a network for measurements alone, where there is one.
@@ -265,13 +272,12 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
                     widest=work.widest,
                     apart=work.apart,
                     engine=engine,
+                    start=work.start,
                 )
             )
     finally:
         await gates.settle()  # also where the run is cut off: its next session reads what was written
-    share = _share(work, outcome, net, measuring or net)
-    await party.leave(net, *([] if measuring is None else [measuring]))
-    return share
+    return _share(work, outcome, net, measuring or net)
 
 
 def held_to(net: Endpoint, book: Declare = undisputed) -> Declare:

@@ -31,7 +31,8 @@ from colonnade.net.recorder import Recorder, recorded
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.wire import network_wire
 from colonnade.result import Moment
-from colonnade.run.party import Kept, Party, Progress, Share, Work, train
+from colonnade.run.coalitions import train
+from colonnade.run.party import Kept, Party, Progress, Share, Work
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.world import CHECKPOINTS
 

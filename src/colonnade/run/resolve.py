@@ -150,6 +150,7 @@ def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
         settings=conversation.choose(job, preset, facts, pace),
         checkpoints=job.checkpoint.epochs(job.world),
         blind=blind_of(job, conversation, facts),
+        value=job.value,
     )
 
 

@@ -71,6 +71,11 @@ def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterato
             f"secure.neighbours: a {job.secure.sum} sum has no masks between pairs; use sum = {masking}, or "
             "drop neighbours"
         )
+    if job.value and (job.privacy.mechanism != "none" or job.secure.epsilon is not None):
+        yield JobError(
+            "value: every coalition of parties is trained, and each training would spend its whole epsilon; "
+            "drop value, or the noise ([privacy], secure.epsilon)"
+        )
     yield from blind.faults(job, conversation)
     for own in (
         _check_system,

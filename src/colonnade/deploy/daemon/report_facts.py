@@ -39,7 +39,7 @@ def party_facts(settings: Settings, model: str) -> ReportFacts:
     scores = stored_shares.scores_file(settings.state, manifest.model)
     log_odds = share.contract.loss.link == "logit"
     return ReportFacts(
-        msgspec.structs.replace(_result(share, cost), compared=cost.compared),
+        msgspec.structs.replace(_result(share, cost), compared=cost.compared, worth=cost.train.worth),
         scores=TestScores.read(scores) if scores.is_file() else None,
         timeline=_timeline(manifest.party, cost.train),
         parts=(read_part(settings.state / "models" / manifest.model, log_odds=log_odds),),

@@ -29,6 +29,7 @@ MEANING: dict[Leak, str] = {
     "nodes": "the first label holder learns sums for bins of every column, a party which rows share a node",
     "evidence": "the first label holder learns rows and bads of every bin, a party its bins with noise",
     "few-rows": "a party's own weights tell of labels, as rows are few for its columns",
+    "values": "all parties hear what each is worth on the test rows, and every coalition of them is trained",
     "two-parties": "with two parties the total minus the own share is the other's share",
 }
 
@@ -45,6 +46,7 @@ def leaks(contract: Contract) -> tuple[Leak, ...]:
         blind=labels_of(terms, contract.conversation, len(terms.parties)) == "blind",
         encrypted=encrypted_between(terms.secure.products, contract.conversation, len(terms.parties)),
         few_rows=terms.secure.few_rows,
+        value=terms.value,
     )
 
 

@@ -43,8 +43,9 @@ from colonnade.net.recorder import recorded
 from colonnade.openings.opening import Opening, most_columns, sent
 from colonnade.openings.scoring import Request
 from colonnade.result import Compared, Moment
+from colonnade.run.coalitions import train, whole_openings
 from colonnade.run.compared import compared
-from colonnade.run.party import Kept, Share, Work, held_to, train
+from colonnade.run.party import Kept, Share, Work, held_to
 from colonnade.secure.streams import PairStreams
 from colonnade.test_scores import TestScores
 
@@ -107,7 +108,7 @@ def training(
             widest=most_columns(train_table.rows),
             apart=True,
         )
-        openings = work.openings(session.me)
+        openings = whole_openings(plan, work.openings(session.me), work.extent(session.me))
         await book(session, contract, openings, train_table.rows, max(1, train_table.width))
         session.begin_to_tell()
         share = await _recorded_training(session, work)

@@ -18,6 +18,7 @@ from colonnade.openings.account import heard
 from colonnade.openings.opening import Declare, Extent, Opening, most_columns
 from colonnade.openings.scoring import Request, asked_by_an_owner
 from colonnade.privacy.counts import CountNoise
+from colonnade.run.coalitions import whole_openings
 
 
 def opened(
@@ -119,7 +120,8 @@ def expected(settings: Settings, contract: Contract, rows: int, columns: int) ->
     train = max(1, rows - test - validation)
     plan = contract.plan(me, columns, train)
     extent = Extent(train, test, {me: columns}, widest=most_columns(train), apart=True)
-    told = [*contract.conversation.openings(plan, extent), *losses(contract)]
+    once = contract.conversation.openings(plan, extent)
+    told = [*whole_openings(plan, once, extent), *losses(contract)]
     if validation:
         scores = validation * max(1, plan.objective.classes)
         told.append(Request(me, tuple(terms.parties), terms.active[0], validation).total(scores))

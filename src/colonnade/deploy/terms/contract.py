@@ -70,7 +70,8 @@ class Contract:
     @property
     def goes_on(self) -> bool:
         """Whether a run that was cut off goes on once all parties are there again."""
-        return self.terms.checkpoint.wait_s > 0 and self.terms.checkpoint.every != "never"
+        kept = self.terms.checkpoint.wait_s > 0 and self.terms.checkpoint.every != "never"
+        return kept and not self.terms.value  # a training of a coalition that is made again would tell more
 
     @property
     def hides_counts(self) -> bool:

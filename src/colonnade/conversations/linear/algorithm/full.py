@@ -104,6 +104,7 @@ class FullConversation:
             state.memory = self._no_pairs()
         while len(self.theta):
             await self._turn(self.theta)
+            self._begin_at_start()
             news, self.theta = await self._ask(self._piece(), lambda total: self._searcher.go(total))
             state.step, state.converged = news[0], {0.0: False, 1.0: True}.get(news[1])
             state.w += state.step * self.first.of(state.direction)
@@ -136,6 +137,16 @@ class FullConversation:
         state.natural = length * state.length
         state.length *= math.sqrt(totals[-1, 2]) or 1.0
         state.longest = max(state.longest, state.length)
+
+    def _begin_at_start(self) -> None:
+        """Make the first step lead to the weights that parties begin with, as far as is best."""
+        start, state = self.context.start, self.state
+        if start is None or state.steps:
+            return
+        state.direction = (
+            self.first.back(start / self.unit) if start.shape == state.w.shape else 0.0 * state.w
+        )
+        state.natural = 1.0
 
     async def _products(self, s: Floats, y: Floats, v: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Return the inner products over all blocks of a pair and v with each other and with the pairs

@@ -88,7 +88,9 @@ class LineSearcher:
         self.z += t * u
         penalty = 0.5 * (ww + 2 * t * wd + t * t * dd)
         self.still = self.still + 1 if before - after <= ROUNDING * before else 0
-        done = t == 0.0 or self.still >= PATIENCE
+        # where the weights to begin with are no better than none, the run begins at none
+        asked = self.context.start is not None and not self.state.steps
+        done = (t == 0.0 and not asked) or self.still >= PATIENCE
         over = self._note(self.unit**2 * penalty, float(total[-1])) or done
         ending = self.scribe.ending
         if done and self.context.plan.pace.open:
