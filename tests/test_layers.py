@@ -58,6 +58,7 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("fork_server",),
     ("inprocess", "processes"),
     ("mpi",),
+    ("rehearse",),
     ("woe", "gather_result"),
     ("launch",),
     ("federate",),

@@ -45,6 +45,7 @@ def _show(each: dict[str, Any]) -> None:
     """Print one proposal."""
     click.echo(f"proposal {each['run']}: {each['job']} ({each['algorithm']}) of {each['proposer']}")
     click.echo(f"  refused after {each['until']}; digest {each['digest']}")
+    click.echo(f"  cost: {each['cost']}")
     for sentence in each["gives_away"]:
         click.echo(f"  {sentence}")
     for leak, words in each["leaks"].items():

@@ -16,6 +16,8 @@ from colonnade.cli.party import CONFIG
 if TYPE_CHECKING:
     from colonnade.deploy.programs.training import Trained
     from colonnade.deploy.session.session import Event
+    from colonnade.deploy.settings import Settings
+    from colonnade.deploy.terms.terms import Terms
 
 
 @click.command()
@@ -24,10 +26,21 @@ if TYPE_CHECKING:
 @click.option(
     "--digest", is_flag=True, help="Only print the job's digest, for policy.approved at the others."
 )
+@click.option(
+    "--estimate", is_flag=True, help="Only print what it would cost: rounds, bytes, minutes. Nobody is asked."
+)
 @click.option("--timeline", is_flag=True, help="Also write down when this party computed, sent and waited.")
 @click.option("--detach", is_flag=True, help="Return once all are asked; `colonnade runs` has the rest.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
-def train(job_file: Path, config: Path, digest: bool, timeline: bool, detach: bool, as_json: bool) -> None:
+def train(
+    job_file: Path,
+    config: Path,
+    digest: bool,
+    estimate: bool,
+    timeline: bool,
+    detach: bool,
+    as_json: bool,
+) -> None:
     """Propose JOB.toml to its parties and train, if all of them accept.
 
     This party's daemon must run. Ctrl-C ends the run at all parties. If a daemon dies the run goes on
@@ -47,6 +60,9 @@ def train(job_file: Path, config: Path, digest: bool, timeline: bool, detach: bo
     from colonnade.deploy.settings import read_settings
 
     settings = read_settings(config)
+    if estimate:
+        _estimate(settings, terms, as_json=as_json)
+        return
     if detach:
         from colonnade.cli.runs import begin
 
@@ -60,6 +76,18 @@ def train(job_file: Path, config: Path, digest: bool, timeline: bool, detach: bo
         click.echo(json.dumps(found, indent=2))
         return
     show_trained(found)
+
+
+def _estimate(settings: Settings, terms: Terms, *, as_json: bool) -> None:
+    """Print what a job would cost."""
+    import msgspec
+
+    from colonnade.cli.daemon import ask
+    from colonnade.deploy.daemon.commands import EstimateCommand
+    from colonnade.deploy.process.estimating import Estimate
+
+    found = ask(settings, EstimateCommand(terms))
+    click.echo(json.dumps(found, indent=2) if as_json else msgspec.convert(found, Estimate).line())
 
 
 def show_trained(found: Trained) -> None:

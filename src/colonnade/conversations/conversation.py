@@ -48,9 +48,22 @@ Trait = Literal[
     "encrypts",  # two parties alone can be blind, as products are encrypted
     "takes-gaps",  # columns need no scale, a gap may stay a gap, and categories are numbered
     "few-rounds",  # a training is so short that some more may be spent on a choice
+    "waits-a-round",  # a batch takes a word to all and its answer: fewer and larger ones cross slow lines
     "quick-alone",  # a party trains the same on its own columns at once, to compare with
     "no-share",  # nobody ends up with a share that could score new rows
 ]
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """How much of a run shows what all of it will cost: these rows and passes, and half of each.
+
+    With `passes` None the run is rehearsed to its own end.
+    """
+
+    rows: int = 6000
+    passes: int | None = 6  # snapshots of SVRG come with every third
+
 
 Space = Mapping[str, list[Any] | dict[str, Any]]
 """Settings to search among, as `[tune.space]` of a job has them: key -> [choices] or {low, high, log}."""
@@ -105,6 +118,7 @@ class Conversation(Generic[C]):
     - `usual_batch` is the batch for a number of rows, where the job names none;
     - `fades` says whether steps fall to nothing over all epochs, so that a run makes them all;
     - `ahead` is how many batches are in flight, for a number of label holders;
+    - `rehearsal` is how much of a run is tried on made-up rows, to see what it would cost;
     - `intercept` is whether one party gets a column of ones, where the job does not say;
     - `space` are the settings that a search tries, where the job does not say.
 
@@ -137,4 +151,5 @@ class Conversation(Generic[C]):
     fades: Callable[[Job, Preset], bool] = _never
     intercept: Callable[[Job], bool] = _no_intercept
     space: Callable[[Job, Preset], Space] = penalty
+    rehearsal: Rehearsal = Rehearsal()
     traits: frozenset[Trait] = frozenset()

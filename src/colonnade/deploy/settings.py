@@ -185,6 +185,7 @@ class Settings(Section, frozen=True, kw_only=True):
     device: Device = "cpu"  # where networks compute here; auto: on this machine's GPU, if torch sees one
     engine: EngineTerms = HERE  # who computes here on rows of linear models and trees
     memory: str = "4GB"  # what a training may use here; larger columns are prepared and used in pieces
+    line_mbps: float = 100.0  # what lines to peers carry, for estimates of what a run will take
     peers: dict[str, str]
     data: dict[str, Entry] = msgspec.field(default_factory=dict)
     models: dict[str, Code] = msgspec.field(default_factory=dict)
@@ -276,6 +277,8 @@ def _check(settings: Settings, where: str) -> None:
     check_telemetry(settings.telemetry, where)
     if settings.telemetry.listen is not None:
         address(settings.telemetry.listen, f"{where}: telemetry.listen")
+    if not settings.line_mbps > 0:
+        raise JobError(f"{where}: line_mbps: {settings.line_mbps} is not above 0")
     if memory_of(settings.memory) is None:
         raise JobError(f"{where}: memory: {settings.memory!r} is no size of memory; write '2GB' or '512MB'")
     for name, entry in settings.data.items():

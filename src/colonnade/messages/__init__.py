@@ -31,6 +31,7 @@ from colonnade.messages.daemons import (
     Begin,
     Cancel,
     CutOff,
+    Echo,
     GoOn,
     HaveShare,
     Pending,
@@ -41,6 +42,7 @@ from colonnade.messages.daemons import (
     Rejoined,
     Score,
     Settled,
+    Sizes,
 )
 from colonnade.messages.encrypted import Sealed
 from colonnade.messages.rounds import (
@@ -98,6 +100,7 @@ __all__ = [
     "DealtSums",
     "Decay",
     "Divide",
+    "Echo",
     "Embeddings",
     "Enough",
     "Evidence",
@@ -134,6 +137,7 @@ __all__ = [
     "Settled",
     "Shuffled",
     "Sides",
+    "Sizes",
     "Stop",
     "Tally",
     "Topic",

@@ -94,6 +94,29 @@ class HaveShare(Message, frozen=True, tag=60):
     refusal: Text | None
 
 
+class Echo(Message, frozen=True, tag=95):
+    """Beside the runs: comes back at once, with `back`, so that a line's round trip is known.
+
+    Version 0.2 does not know it, and is sent none.
+    """
+
+    queued: ClassVar[bool] = True
+    number: int
+    back: bool
+
+
+class Sizes(Message, frozen=True, tag=96):
+    """Beside the runs, before a proposal: how many rows, to two digits, and columns its proposer brings.
+
+    Who is asked estimates by them what the run will cost. Version 0.2 does not know it, and is sent none.
+    """
+
+    queued: ClassVar[bool] = True
+    run: int
+    rows: int
+    columns: int
+
+
 class CutOff(Message, frozen=True, tag=65):
     """Beside the runs: a run was cut off at the sender, in the session that is named.
 
@@ -154,6 +177,8 @@ OfDaemons = (
     | Pending
     | AskShare
     | HaveShare
+    | Echo
+    | Sizes
     | CutOff
     | Rejoin
     | Rejoined

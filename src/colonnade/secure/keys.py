@@ -132,6 +132,20 @@ def release_of(said: str) -> str:
     return said.partition("+")[2] or said
 
 
+def knows(said: str, release: str) -> bool:
+    """Return whether a peer that says this has this release or a later one.
+
+    >>> knows("0.2.0+0.3.1", "0.3"), knows("0.2.0", "0.3")
+    (True, False)
+    """
+    return _numbers(release_of(said)) >= _numbers(release)
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    """Return the first two numbers of a release."""
+    return tuple(int(number) for number in release.split(".")[:2] if number.isdigit())
+
+
 def compatible(one: str, other: str) -> bool:
     """Return whether those who say these may take part in one run: the words are equal up to the last
     number.

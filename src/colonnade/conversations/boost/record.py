@@ -6,7 +6,7 @@ from colonnade.conversations.boost import boost, sealed
 from colonnade.conversations.boost.openings import of_boost
 from colonnade.conversations.boost.predict import TreeShares
 from colonnade.conversations.boost.settings import BoostSettings
-from colonnade.conversations.conversation import Conversation, Leak, Space
+from colonnade.conversations.conversation import Conversation, Leak, Rehearsal, Space
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.errors import JobError
 from colonnade.job import Job, PrivacyTerms, Train, Trees
@@ -119,6 +119,7 @@ BOOST = Conversation(
     understands=frozenset({"train.loss", "trees.keys"}),
     usual_batch=lambda job, preset, rows: rows,
     space=space,
+    rehearsal=Rehearsal(rows=24_000, passes=2),  # trees of few rows have fewer nodes
     traits=frozenset(
         {
             "quick-alone",

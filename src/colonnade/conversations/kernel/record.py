@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from colonnade.arrays import Floats, Matrix
-from colonnade.conversations.conversation import Conversation, Leak, Space
+from colonnade.conversations.conversation import Conversation, Leak, Rehearsal, Space
 from colonnade.conversations.kernel import gram, kernel
 from colonnade.conversations.kernel.gram import GramSettings
 from colonnade.conversations.kernel.openings import of_gram, of_kernel
@@ -247,6 +247,7 @@ KERNEL = Conversation(
     usual_batch=usual_batch,
     ahead=kernel_ahead,
     fades=lambda job, preset: _step(job.kernel, preset) == "falling",
+    rehearsal=Rehearsal(rows=2000, passes=2),
     traits=frozenset({"counts-classes"}),
 )
 

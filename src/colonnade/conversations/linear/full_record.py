@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from colonnade.conversations.conversation import Conversation
+from colonnade.conversations.conversation import Conversation, Rehearsal
 from colonnade.conversations.linear.converse_full import converse_full
 from colonnade.conversations.linear.encrypted_openings import of_full_runs
 from colonnade.conversations.linear.noisy.product_forms import FORMS
@@ -131,5 +131,6 @@ FULL = Conversation(
     understands=frozenset({"train.loss", "train.l1"}),
     usual_batch=lambda job, preset, rows: rows,
     intercept=lambda job: True,
+    rehearsal=Rehearsal(rows=24_000, passes=None),
     traits=frozenset({"quick-alone", "few-rounds", "blind-labels", "encrypts"}),
 )

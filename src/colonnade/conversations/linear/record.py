@@ -206,5 +206,5 @@ BACKWARD = Conversation(
     fades=fades,
     intercept=lambda job: True,
     space=space,
-    traits=frozenset({"weights-apart", "quick-alone", "blind-labels", "blind-by-itself"}),
+    traits=frozenset({"weights-apart", "waits-a-round", "quick-alone", "blind-labels", "blind-by-itself"}),
 )

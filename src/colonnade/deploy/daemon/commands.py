@@ -30,6 +30,12 @@ class TrainRequest(msgspec.Struct, tag="Train"):
     detach: bool = False
 
 
+class EstimateCommand(msgspec.Struct, tag="Estimate"):
+    """Say what a training would cost, without proposing it."""
+
+    terms: Terms
+
+
 class FollowRequest(msgspec.Struct, tag="Follow"):
     """Follow a training that this party has proposed to its end: the daemon was started again meanwhile."""
 
@@ -99,9 +105,9 @@ class ReloadRequest(msgspec.Struct, tag="Reload"):
 
 
 Request = (
-    TrainRequest | FollowRequest | PredictRequest | StatusRequest | ProposalsRequest | DecideRequest
-    | PromoteRequest | RollbackRequest | StopRequest | LoginRequest | RunsRequest | WaitRequest
-    | ReloadRequest
+    TrainRequest | EstimateCommand | FollowRequest | PredictRequest | StatusRequest | ProposalsRequest
+    | DecideRequest | PromoteRequest | RollbackRequest | StopRequest | LoginRequest | RunsRequest
+    | WaitRequest | ReloadRequest
 )  # fmt: skip
 
 
@@ -133,6 +139,7 @@ class PeerStatus(TypedDict):
     up: bool
     since: str | None
     version: str | None
+    round_trip_ms: float | None
     reason: str
 
 

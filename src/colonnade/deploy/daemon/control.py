@@ -24,6 +24,7 @@ from colonnade.deploy.daemon import operators, views
 from colonnade.deploy.daemon.commands import (
     DaemonStatus,
     DecideRequest,
+    EstimateCommand,
     EventReply,
     FinalReply,
     FollowRequest,
@@ -47,6 +48,7 @@ from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.daemon.views import ProposalView, RunView
 from colonnade.deploy.models import stored_shares
 from colonnade.deploy.models.stored_shares import Manifest, StoredShare
+from colonnade.deploy.process.estimating import Estimate
 from colonnade.deploy.programs import scoring, training
 from colonnade.deploy.rows.rows import digests
 from colonnade.deploy.session.session import Event, Tell
@@ -63,6 +65,7 @@ Answered = (
     | list[RunView]
     | RunView
     | Decision
+    | Estimate
     | str
 )
 """What requests are answered with."""
@@ -149,6 +152,8 @@ def _outcome(work: asyncio.Future[Answered]) -> FinalReply:
 async def _act(daemon: Daemon, request: Request, tell: Tell, who: str) -> Answered:
     """Do what a command of this user asks for and return its result."""
     match request:
+        case EstimateCommand(terms=terms):
+            return await daemon.proposing.estimate(terms)
         case TrainRequest(detach=True):
             return await _begin(daemon, request)
         case TrainRequest(terms=terms, timeline=timeline):
@@ -272,7 +277,13 @@ def status(daemon: Daemon) -> DaemonStatus:
         "party": daemon.me,
         "version": release_of(daemon.version),
         "peers": {
-            peer.name: {"up": peer.up, "since": peer.since, "version": peer.version, "reason": peer.reason}
+            peer.name: {
+                "up": peer.up,
+                "since": peer.since,
+                "version": peer.version,
+                "round_trip_ms": None if (trip := daemon.peers.round_trip(peer.name)) is None else trip * 1e3,
+                "reason": peer.reason,
+            }
             for peer in views.peers(daemon)
         },
         "runs": {run.number: run.shown for run in daemon.runs.values()},

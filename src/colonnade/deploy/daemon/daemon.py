@@ -53,6 +53,7 @@ from colonnade.messages import (
     Rejoin,
     Rejoined,
     Settled,
+    Sizes,
 )
 from colonnade.net.stream.mux import Mux
 from colonnade.secure.keys import spoken
@@ -107,6 +108,7 @@ class Daemon:
             Rejoined: resuming.rejoined,
             GoOn: resuming.go_on,
             Settled: resuming.settled,
+            Sizes: self.answering.sized,
             Propose: self.answering.proposed,
             Begin: self.answering.begun,
             Cancel: self.answering.cancelled,

@@ -5,7 +5,8 @@ Nothing here is for peers. `gives_away` says what a proposal would tell whom, in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -18,6 +19,7 @@ from colonnade.deploy.models.serving import Promotion, Serving
 from colonnade.deploy.models.stored_shares import Manifest, listing
 from colonnade.deploy.negotiate.approvals import Held
 from colonnade.deploy.policy import policy
+from colonnade.deploy.process.estimating import Estimate
 from colonnade.deploy.runs.run import Run, event_line
 from colonnade.deploy.session.booking import bits_of, expected, sentences
 from colonnade.deploy.settings import Settings
@@ -62,6 +64,8 @@ class ProposalView(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     since: str
     until: str
+    estimate: Estimate | None
+    cost: str  # the estimate in words, or why there is none
     parties: dict[str, str]
     data: str
     rows: int
@@ -136,13 +140,28 @@ def _live(run: Run) -> RunView:
 
 def proposals(daemon: Daemon) -> list[ProposalView]:
     """Return the proposals that wait, the oldest first."""
-    return [proposal(daemon.settings, held) for held in daemon.approvals.held.values()]
+    waiting = daemon.approvals
+    return [proposal(daemon.settings, held, waiting.estimates) for held in waiting.held.values()]
 
 
-def proposal(settings: Settings, held: Held) -> ProposalView:
+def _cost(found: Estimate | str | None) -> str:
+    """Return in words what a proposal will cost, or that it is not known."""
+    match found:
+        case Estimate():
+            return found.line()
+        case str():
+            return found
+        case None:
+            return "its cost is being estimated"
+
+
+def proposal(
+    settings: Settings, held: Held, estimates: Mapping[int, Estimate | str] = MappingProxyType({})
+) -> ProposalView:
     """Return one proposal that waits."""
     terms = held.terms
     asked = Spendable.of(held.contract)
+    found = estimates.get(held.run)
     return ProposalView(
         run=held.number,
         job=terms.name,
@@ -151,6 +170,8 @@ def proposal(settings: Settings, held: Held) -> ProposalView:
         digest=terms.digest(),
         since=held.since,
         until=held.until,
+        estimate=found if isinstance(found, Estimate) else None,
+        cost=_cost(found),
         parties={name: "label" if member.label else "columns" for name, member in terms.parties.items()},
         data=terms.parties[settings.name].data,
         rows=held.rows,

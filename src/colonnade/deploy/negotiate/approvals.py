@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from colonnade.deploy.models.stored_shares import now
+from colonnade.deploy.process.estimating import Estimate
 from colonnade.deploy.rows.rows import PartyRows
+from colonnade.deploy.session.prepared import width_of
 from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Proposal, Terms
 from colonnade.errors import JobError, Refused
@@ -29,13 +31,15 @@ class Held:
     contract: Contract
     rows: int
     columns: tuple[str, ...]
+    width: int  # of these columns once they are prepared
     since: str
     until: str
 
     @staticmethod
     def of(run: int, proposer: str, contract: Contract, own: PartyRows, seconds: float) -> Held:
         """Return a proposal that asks for these rows, which the operator has this many seconds for."""
-        return Held(run, proposer, contract, len(own.ids), own.table.columns, now(), now(seconds))
+        columns, width = own.table.columns, width_of(own, contract)
+        return Held(run, proposer, contract, len(own.ids), columns, width, now(), now(seconds))
 
     @property
     def number(self) -> str:
@@ -59,6 +63,8 @@ class Approvals:
 
     held: dict[int, Held] = field(default_factory=dict)
     timers: dict[int, asyncio.TimerHandle] = field(default_factory=dict)
+    # what each will cost, or why nobody can tell; none as long as it is rehearsed
+    estimates: dict[int, Estimate | str] = field(default_factory=dict)
 
     def check_room(self, peer: str) -> None:
         """Raise Refused if too many of this peer's proposals wait already."""
@@ -94,6 +100,7 @@ class Approvals:
         """Forget a proposal; returns it if it waited."""
         if (timer := self.timers.pop(run, None)) is not None:
             timer.cancel()
+        self.estimates.pop(run, None)
         return self.held.pop(run, None)
 
     def drop_all(self, peer: str) -> list[Held]:

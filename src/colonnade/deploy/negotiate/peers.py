@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 from colonnade.deploy.models.stored_shares import now
 from colonnade.errors import ColonnadeError, JobError, PeerUnreachable, Refused
-from colonnade.messages import Message, Present
+from colonnade.messages import Echo, Message, Present
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream.mux import Mux
 from colonnade.run.party import first_cause
-from colonnade.secure.keys import compatible, release_of
+from colonnade.secure.keys import compatible, knows, release_of
+
+ECHOES = 8  # that are kept; the quickest of them is the round trip
+FIRST_S, EVERY_S = 0.2, 30.0  # between the first echoes of a line, and between the later ones
+SINCE = "0.3"  # the release whose daemons say more beside the runs than those of 0.2
 
 log = logging.getLogger("colonnade.party")
 
@@ -43,6 +49,8 @@ class Peers:
     versions: dict[str, str] = field(default_factory=dict)
     controls: dict[str, Endpoint] = field(default_factory=dict)
     since: dict[str, str] = field(default_factory=dict)
+    echoes: dict[str, deque[float]] = field(default_factory=dict)
+    _echoed: dict[tuple[str, int], float] = field(default_factory=dict)
 
     async def open(self) -> None:
         """Listen, and begin to connect with every peer."""
@@ -58,6 +66,19 @@ class Peers:
         if control is not None:
             with suppress(ColonnadeError):
                 await control.send(peer, message)
+
+    async def add(self, peer: str, message: Message) -> None:
+        """Send a message that version 0.2 does not know; it is dropped for peers of that version."""
+        if knows(self.versions.get(peer, "0"), SINCE):
+            await self.send(peer, message)
+
+    def round_trip(self, peer: str) -> float | None:
+        """Return how many seconds a word to a peer and its answer take; None if nobody knows."""
+        return min(self.echoes.get(peer, ()), default=None)
+
+    def slowest(self, parties: Iterable[str]) -> float:
+        """Return the longest round trip to any of these parties, in seconds; 0 if none is known."""
+        return max((trip for party in parties if (trip := self.round_trip(party)) is not None), default=0.0)
 
     def require(self, parties: tuple[str, ...]) -> None:
         """Raise unless all these parties are peers, connected, and of a version that goes with this one."""
@@ -97,6 +118,22 @@ class Peers:
         theirs = self.versions.get(peer)
         return None if theirs is None else release_of(theirs)
 
+    async def _measure(self, peer: str) -> None:
+        """Measure the round trip to a peer, again and again."""
+        number = 0
+        while True:
+            self._echoed[peer, number] = monotonic()
+            await self.add(peer, Echo(number, back=False))
+            await asyncio.sleep(FIRST_S if number < ECHOES else EVERY_S)
+            number += 1
+
+    async def _echo(self, peer: str, message: Echo) -> None:
+        """Send an echo back, or take down how long one took that this party had sent."""
+        if not message.back:
+            await self.send(peer, Echo(message.number, back=True))
+        elif (sent := self._echoed.pop((peer, message.number), None)) is not None:
+            self.echoes.setdefault(peer, deque(maxlen=ECHOES)).append(monotonic() - sent)
+
     async def _talk(self, peer: str, control: Endpoint) -> None:
         """Exchange versions on a new line, then pass every message to its handler until the line ends."""
         await control.send(peer, Present(self.version))
@@ -120,6 +157,8 @@ class Peers:
         ended: BaseException | None = None
         try:
             async with asyncio.TaskGroup() as group:
+                group.create_task(serve(Echo, self._echo))
+                group.create_task(self._measure(peer))
                 for kind, act in self.handlers.items():
                     group.create_task(serve(kind, act))
         except BaseExceptionGroup as errors:
@@ -127,6 +166,8 @@ class Peers:
             raise ended from errors
         finally:
             self.controls.pop(peer, None)
+            self.echoes.pop(peer, None)
+            self._echoed = {key: sent for key, sent in self._echoed.items() if key[0] != peer}
             self.since[peer] = now()
             reason = self.mux.lines[peer].reason or str(ended or "the line ended")
             log.info("%s is away: %s", peer, reason)

@@ -21,6 +21,7 @@ from colonnade.deploy.negotiate.approvals import Approvals, Held
 from colonnade.deploy.negotiate.proposals import ScoringWork, consider, read_proposal
 from colonnade.deploy.policy import policy
 from colonnade.deploy.policy.quotas import Quota
+from colonnade.deploy.process.estimating import Estimate, estimated, requested
 from colonnade.deploy.programs import scoring, training
 from colonnade.deploy.runs.run import Run
 from colonnade.deploy.runs.runs import Runs
@@ -29,7 +30,7 @@ from colonnade.deploy.settings import LONGEST_APPROVAL_S
 from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Proposal, Terms
 from colonnade.errors import ColonnadeError, Refused
-from colonnade.messages import Answer, Begin, Cancel, Pending, Propose
+from colonnade.messages import Answer, Begin, Cancel, Pending, Propose, Sizes
 from colonnade.net.endpoint import REASON_LIMIT
 
 log = logging.getLogger("colonnade.party")
@@ -47,6 +48,8 @@ class Answering:
 
     runs: Runs
     approvals: Approvals = field(default_factory=Approvals)
+    # what proposers say that they bring: rows and columns, by peer and run
+    _sizes: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.limit_proposals(self.runs.settings.limits.proposals_an_hour)
@@ -56,6 +59,12 @@ class Answering:
         """Take this many proposals of one peer an hour from now on."""
         self._proposals = Quota("proposals_an_hour", most)
         self._told = Quota("proposals_an_hour", 2 * most)  # refusals in the log
+
+    async def sized(self, peer: str, message: Sizes) -> None:
+        """Keep what the proposer of a run says that it brings."""
+        self._sizes[peer, message.run] = message.rows, message.columns
+        if len(self._sizes) > WITHDRAWN:
+            del self._sizes[next(iter(self._sizes))]
 
     async def proposed(self, peer: str, message: Propose) -> None:
         """Answer a proposal, or tell the proposer that this party's operator is asked first."""
@@ -117,7 +126,23 @@ class Answering:
             log.warning("%s proposes %s: run %s waits for approval", peer, held.terms.name, held.number)
             self.runs.journal.note(f"{held.terms.name} of {peer} waits for approval: proposal {held.number}")
             await self.runs.peers.send(peer, Pending(held.run, rule.approval_s))
+            if self.runs.apart:
+                self.runs.spawn(self._estimate(held))
         return None
+
+    async def _estimate(self, held: Held) -> None:
+        """Find out what a proposal that waits will cost."""
+        settings, peer = self.runs.settings, held.proposer
+        said = self._sizes.get((peer, held.run))
+        trip = self.runs.peers.slowest(held.terms.parties)
+        sizes = None if said is None or min(said) < 0 or not said[0] else (peer, *said)
+        request = requested(settings, held.terms, (held.rows, held.width), sizes, trip)
+        try:
+            found: Estimate | str = await estimated(request)
+        except ColonnadeError as error:
+            found = str(error)
+        if held.run in self.approvals.held:
+            self.approvals.estimates[held.run] = found
 
     async def accept(self, peer: str, number: int, proposal: Proposal, who: str) -> str:
         """Look at a proposal with its data and begin to listen for its run; returns the digest of its terms.

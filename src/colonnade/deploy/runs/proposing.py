@@ -13,18 +13,30 @@ from colonnade.deploy.models import stored_shares
 from colonnade.deploy.negotiate.agreement import Agreement
 from colonnade.deploy.negotiate.proposals import ScoringWork
 from colonnade.deploy.policy import policy
+from colonnade.deploy.process.estimating import Estimate, estimated, requested
 from colonnade.deploy.programs import scoring, training
+from colonnade.deploy.rows.rows import PartyRows
 from colonnade.deploy.runs.run import Run
 from colonnade.deploy.runs.runs import Runs
-from colonnade.deploy.session.prepared import read_rows
+from colonnade.deploy.session.prepared import read_rows, width_of
 from colonnade.deploy.session.session import Event, RunSession, Tell
-from colonnade.deploy.terms.contract import check_terms
+from colonnade.deploy.terms.contract import Contract, check_terms
+from colonnade.deploy.terms.paced import paced
 from colonnade.deploy.terms.terms import Proposal, Scoring, Terms
 from colonnade.errors import JobError, PeerUnreachable, Refused
-from colonnade.messages import Answer, Begin, Cancel, Pending, Propose
+from colonnade.messages import Answer, Begin, Cancel, Pending, Propose, Sizes
 
 T = TypeVar("T")
 ANSWER_S = 120.0
+
+
+def two_digits(count: int) -> int:
+    """Return a number with two digits that count.
+
+    >>> two_digits(24_311), two_digits(87)
+    (24000, 87)
+    """
+    return round(count, 2 - len(str(count))) if count > 99 else count
 
 
 @dataclass
@@ -53,9 +65,32 @@ class Proposing:
         policy.check_training(self.runs.settings, self.me, contract)
         tell(Event("reading data"))
         own = await asyncio.to_thread(read_rows, self.runs.settings, contract)
+        terms, said = self._paced(contract, own)
+        if said:
+            tell(Event(said))
+            contract = check_terms(terms, "job")
         run = self.runs.begin(self.runs.free_number(), self.me, contract, own, timeline=timeline)
+        for peer in run.session.peers:
+            await self.runs.peers.add(peer, Sizes(run.id, two_digits(len(own.ids)), width_of(own, contract)))
         program = training.training(contract, lambda moment: self.runs.report(run, moment))
         return await self._propose(run, Proposal(train=terms), program, tell)
+
+    def _paced(self, contract: Contract, own: PartyRows) -> tuple[Terms, str]:
+        """Return the terms for lines as slow as they are, and what was chosen, in words."""
+        trained = int(len(own.ids) * (1 - contract.terms.split.test - contract.terms.split.validation))
+        return paced(contract, trained, self.runs.peers.slowest(contract.terms.parties))
+
+    async def estimate(self, terms: Terms) -> Estimate:
+        """Return what a training would cost, as far as this party knows; nobody else is asked."""
+        contract, settings = check_terms(terms, "job"), self.runs.settings
+        if self.me not in terms.parties:
+            raise JobError(f"parties: {self.me} is not one of them")
+        own = await asyncio.to_thread(read_rows, settings, contract)
+        terms, _ = self._paced(contract, own)
+        trip = self.runs.peers.slowest(terms.parties)
+        return await estimated(
+            requested(settings, terms, (len(own.ids), width_of(own, contract)), None, trip)
+        )
 
     async def score(
         self,

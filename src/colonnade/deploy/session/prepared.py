@@ -91,6 +91,15 @@ def preparation_for(
     )
 
 
+def width_of(own: PartyRows, contract: Contract) -> int:
+    """Return how many columns this party's rows become; those of weight of evidence keep their number."""
+    if contract.terms.prepare.woe or not own.table.rows:
+        return len(own.table.columns)
+    some = own.table.take(np.arange(1))
+    made = preparation_for(own.table, contract, intercept=False)
+    return made.transform(replace(some, y=None, ids=None), None).width
+
+
 def _categorical(raw: RawTable, terms: Terms) -> list[str]:
     return [c for c in terms.prepare.categorical if c in raw.columns]
 
