@@ -37,7 +37,7 @@ class Meter:
         self.received_bytes = 0
         self.refused: Counter[str] = Counter()
 
-    def hold_to(self, limits: Limits) -> None:
+    def hold_to(self, limits: OpeningLimits) -> None:
         """Allow from now on what these limits do, beside what was sent already."""
         self.limits = limits
         for (kind, topic, to), entry in self._sent.items():

@@ -30,7 +30,7 @@ from colonnade.messages import Announce, Seal, Topic, tag_of
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.expect import floats
 from colonnade.openings.declaration import Declaration
-from colonnade.openings.limits import Limits
+from colonnade.openings.limits import OpeningLimits
 from colonnade.openings.opening import DOUBLE, Extent, Opening
 from colonnade.result import Estimate, Worth
 from colonnade.run.compared import base_scores
@@ -128,7 +128,7 @@ async def _worth(
         latest = share.weights.get("w") if there else latest
         scores[each] = share.test_scores
     await _together(net, work.digest or plan.digest())
-    net.declare(Limits(_telling(plan, Extent(work.train.rows, 0, {})), me))
+    net.declare(OpeningLimits(_telling(plan, Extent(work.train.rows, 0, {})), me))
     if me != plan.evaluator or work.test is None or y is None:
         return await _heard(plan, game, net)
     known, test = work.train, work.test
