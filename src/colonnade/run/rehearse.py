@@ -175,7 +175,7 @@ def _run(plan: Plan[Any], given: Given, rows: int, tests: int) -> Taken:
 def _people(
     plan: Plan[Any], columns: Mapping[str, int], common: Floats, rng: np.random.Generator
 ) -> dict[str, Floats]:
-    """Return columns of all parties that follow by half from what is common to them, as those of people do."""
+    """Return columns of all parties, by half from what is common to them, as those of people are."""
     found = {}
     for party in plan.parties:
         weights = rng.standard_normal((common.shape[1], columns[party])) / math.sqrt(common.shape[1])
@@ -205,7 +205,7 @@ def _labels(plan: Plan[Any], z: Floats, rng: np.random.Generator) -> Floats:
 
 
 def rehearse_alignment(parties: Mapping[str, int], method: Method, line: Line) -> Taken:
-    """Return what finding the common rows takes, of parties that bring these numbers of ids, all of them common."""
+    """Return what finding the common rows takes, where all ids that parties bring are common."""
     most = max(parties.values())
     # transfers are for many ids alone, and quick
     larger = 2 * FEW if method == "ot" and min(parties.values()) >= FEW else IDS
