@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from math import log2
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -126,6 +128,40 @@ class Worth(msgspec.Struct, frozen=True, kw_only=True):
     coalitions: list[CoalitionValue] = []
 
 
+About = Literal["labels", "columns", "membership", "nothing"]
+"""What numbers that somebody is told are about."""
+
+
+class Heard(msgspec.Struct, frozen=True, kw_only=True):
+    """What one party hears about the labels, columns or ids of another: numbers and bits in all, and rows.
+
+    By counting, at the most; `kinds` name what is told (`openings.account.WORDS`).
+    """
+
+    hearer: str
+    about: About
+    of: str
+    kinds: tuple[str, ...]
+    numbers: int
+    bits: float
+    rows: int
+    epsilon: float | None = None  # what noise lets all of it tell of one label, where it has noise
+
+    @property
+    def per_row(self) -> float:
+        """Bits a row."""
+        return self.bits / self.rows if self.rows else 0.0
+
+    @property
+    def numbers_per_row(self) -> float:
+        """Numbers a row: of linear statistics the mean leverage of rows is at most that."""
+        return self.numbers / self.rows if self.rows else 0.0
+
+    def label_bits(self, classes: int) -> float:
+        """Return the bits a label, never more than a label has; `classes` is 0 where labels are numbers."""
+        return min(self.per_row, log2(max(2, classes)) if classes else 64.0)
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """A run: what was trained by whom, how good it is beside pooled training, and what it cost."""
 
@@ -148,6 +184,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     chosen: dict[str, float] = {}  # settings that the data decided: sigma and l2 of a kernel machine
     compared: list[Compared] = []  # what the label holder knew without the others, and all that
     worth: Worth | None = None  # what every party is worth, where the job asks for it
+    opened: list[Heard] = []  # what every party hears of every other, by counting
     compiled: bool | None = None  # whether compiled code did what NumPy does otherwise; None: not noted
 
     def __repr__(self) -> str:

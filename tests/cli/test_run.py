@@ -33,7 +33,7 @@ epochs = 2
 """
 PEOPLE = "income,visits,buys\n" + "".join(f"{k % 7},{k % 5},{'yes' if k % 3 else 'no'}\n" for k in range(40))
 
-KEPT = ("result.json", "job.toml", "models", "test_scores.csv")
+KEPT = ("sheet.html", "result.json", "job.toml", "models", "test_scores.csv")
 
 
 @pytest.fixture(autouse=True)

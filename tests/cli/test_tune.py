@@ -45,7 +45,7 @@ def test_the_best_setting_is_trained_measured_and_kept_as_a_run_is() -> None:
     done = tune()
     assert done.exit_code == 0, done.stderr
     folder = Path("runs/job-tuned")
-    of_a_run = {"result.json", "job.toml", "models", "test_scores.csv"}
+    of_a_run = {"result.json", "job.toml", "models", "sheet.html", "test_scores.csv"}
     assert {path.name for path in folder.iterdir()} == of_a_run | {
         "search.json",
         "best.toml",

@@ -15,8 +15,9 @@ from colonnade.errors import JobError
 from colonnade.job.files import job_from
 from colonnade.job.plan import Facts
 from colonnade.job.presets import PRESETS
-from colonnade.openings.account import Heard, heard
+from colonnade.openings.account import heard
 from colonnade.openings.opening import Extent
+from colonnade.result import Heard
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.resolve import compose, resolve
 

@@ -44,6 +44,7 @@ BEST = "best.toml"
 FIGURE = "loss.svg"
 OLD_FIGURE = "loss.png"  # which 0.2 drew as well
 REPORT = "report.html"
+SHEET = "sheet.html"  # what leaves, on one side
 JOB = "job.toml"
 OF_A_RUN = (
     RESULT,
@@ -54,6 +55,7 @@ OF_A_RUN = (
     FIGURE,
     OLD_FIGURE,
     REPORT,
+    SHEET,
     TIMELINE,
     findings.FILE,
     MODELS,
@@ -177,10 +179,15 @@ def move_aside(folder: Path) -> Path | None:
 def store(folder: Path, result: Result, *, plot: bool, timeline: Timeline | None = None) -> list[Path]:
     """Write the result, and its figure and timeline if there are any. Returns the files that were written."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in (FIGURE, OLD_FIGURE, REPORT, TIMELINE, findings.FILE):
+    for name in (FIGURE, OLD_FIGURE, REPORT, SHEET, TIMELINE, findings.FILE):
         (folder / name).unlink(missing_ok=True)
+    from colonnade.report.facts import ReportFacts
+    from colonnade.report.sheet import of_facts, write_sheet
+
     result.write(folder / RESULT)
     written = [folder / RESULT]
+    if result.opened:
+        written.append(write_sheet(of_facts(ReportFacts(result)), folder / SHEET))
     if timeline is not None:
         timeline.write(folder / TIMELINE)
         written.append(folder / TIMELINE)

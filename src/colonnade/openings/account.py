@@ -7,15 +7,13 @@ it: bits may all be about one row, and what looks like many bits may tell nothin
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import log2
 
-import msgspec
-
-from colonnade.openings.opening import About, Kind, Opening
+from colonnade.openings.opening import Opening
+from colonnade.result import About, Heard
 
 CAUTION = "upper bounds by counting, and no proof of harmlessness: k numbers of b bits tell at most k b bits"
 
-WORDS: dict[Kind, str] = {
+WORDS: dict[str, str] = {
     "scores": "total scores of rows",
     "thetas": "theta of rows, the derivative of the loss by their scores",
     "gradients": "first and second derivatives of rows",
@@ -45,33 +43,6 @@ WORDS: dict[Kind, str] = {
     "values": "what parties are worth: Shapley values of test metrics, rounded to their intervals",
     "masked": "words that are uniform to who hears them",
 }
-
-
-class Heard(msgspec.Struct, frozen=True, kw_only=True):
-    """What one party hears about the labels or columns of another: numbers and bits in all, and rows."""
-
-    hearer: str
-    about: About
-    of: str
-    kinds: tuple[Kind, ...]
-    numbers: int
-    bits: float
-    rows: int
-    epsilon: float | None = None  # of what has noise of its own, all of it
-
-    @property
-    def per_row(self) -> float:
-        """Bits a row."""
-        return self.bits / self.rows if self.rows else 0.0
-
-    @property
-    def numbers_per_row(self) -> float:
-        """Numbers a row: of linear statistics the mean leverage of rows is at most that."""
-        return self.numbers / self.rows if self.rows else 0.0
-
-    def label_bits(self, classes: int) -> float:
-        """Return the bits a label, never more than a label has; `classes` is 0 where labels are numbers."""
-        return min(self.per_row, log2(max(2, classes)) if classes else 64.0)
 
 
 def heard(openings: Iterable[Opening], rows: int) -> list[Heard]:

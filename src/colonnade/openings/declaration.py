@@ -8,7 +8,8 @@ from typing import Any
 
 from colonnade.job.plan import Plan
 from colonnade.messages import Announce, Message, Topic
-from colonnade.openings.opening import DOUBLE, About, Extent, Kind, Opening, sent, summed
+from colonnade.openings.opening import DOUBLE, Extent, Kind, Opening, sent, summed
+from colonnade.result import About
 
 WORDS_AT_A_GATE = 4
 

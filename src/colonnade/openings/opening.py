@@ -18,6 +18,7 @@ from typing import Literal
 import msgspec
 
 from colonnade.messages import Message, Topic
+from colonnade.result import About
 
 Kind = Literal[
     "scores",
@@ -50,8 +51,6 @@ Kind = Literal[
     "masked",
 ]
 """What is opened; `account.WORDS` has the words for each."""
-
-About = Literal["labels", "columns", "membership", "nothing"]
 
 TOTAL = "total"
 """The name of what a secure sum opens, among the names of messages."""

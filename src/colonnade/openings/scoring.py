@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from colonnade.messages import Message, Score, Topic
-from colonnade.openings.opening import DOUBLE, About, Kind, Opening, sent, summed
+from colonnade.openings.opening import DOUBLE, Kind, Opening, sent, summed
+from colonnade.result import About
 
 WHEN = "when scores are asked for"
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from html import escape
+from importlib.resources import files
 
 EMPTY = frozenset({"br", "circle", "col", "input", "line", "link", "meta", "path", "rect"})
 
@@ -78,3 +80,20 @@ def notes(sentences: Iterable[str], class_: str = "note") -> Html:
 def bullets(items: Iterable[str]) -> Html:
     """Return a list, an item a line."""
     return tag("ul", *(tag("li", item) for item in items))
+
+
+def whole_page(title: str, body: Html, versions: str) -> str:
+    """Return a page that needs nothing else, with the reports' style in it."""
+    foot = tag("footer", f"Written by Colonnade {versions}. This page loads nothing and runs nothing.")
+    head = joined(
+        Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        tag("title", title),
+        tag("style", Html(_style())),
+    )
+    whole = tag("html", tag("head", head), tag("body", tag("main", body), foot), lang="en")
+    return f"<!doctype html>\n{whole}\n"
+
+
+@cache
+def _style() -> str:
+    return files("colonnade.report").joinpath("style.css").read_text(encoding="utf-8")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from colonnade.disk import drafted
@@ -14,10 +12,11 @@ from colonnade.report.facts import ReportFacts
 from colonnade.report.figures import loss_figure, save
 from colonnade.report.gantt import timeline_section
 from colonnade.report.header import data_section, opening, run_section, signature
-from colonnade.report.html import Html, joined, section, table, tag
+from colonnade.report.html import Html, joined, section, table, tag, whole_page
 from colonnade.report.model import model_section
 from colonnade.report.privacy import privacy_section
 from colonnade.report.quality import quality, roc_of
+from colonnade.report.sheet import of_facts, sheet_section
 from colonnade.report.svg import side_by_side
 from colonnade.report.training import loss_section, traffic
 from colonnade.report.words import words_section
@@ -56,19 +55,7 @@ def page(runs: Run | Mapping[str, Run]) -> str:
         title = summary.headline(all_facts[""].result)
         body = tag("article", _about(all_facts[""], contents=True))
     versions = ", ".join(sorted({one.result.version for one in all_facts.values()}))
-    foot = tag("footer", f"Written by Colonnade {versions}. This page loads nothing and runs nothing.")
-    head = joined(
-        Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        tag("title", title),
-        tag("style", Html(_style())),
-    )
-    whole = tag("html", tag("head", head), tag("body", tag("main", body), foot), lang="en")
-    return f"<!doctype html>\n{whole}\n"
-
-
-@cache
-def _style() -> str:
-    return files("colonnade.report").joinpath("style.css").read_text(encoding="utf-8")
+    return whole_page(title, body, versions)
 
 
 def _facts(run: Run) -> ReportFacts:
@@ -102,6 +89,7 @@ def _sections(one: ReportFacts) -> dict[str, Html | None]:
         "traffic": section("Traffic", traffic(result), id_="traffic") if result.cost.bytes_sent else None,
         "timeline": section("Timeline", timeline_section(timeline), id_="timeline") if timeline else None,
         "job": _job(one) if one.job else None,
+        "leaves": sheet_section(of_facts(one)) if result.opened else None,
         "words": words_section(result),
         "sign": signature(result),
     }

@@ -73,6 +73,7 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
             ),
         ),
         history=evaluator.history,
+        opened=[each for share in shares.values() for each in share.opened],
         converged=_converged(plan, evaluator.converged, objective, pooled),
         chosen=evaluator.chosen,
         worth=evaluator.worth,

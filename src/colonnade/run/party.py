@@ -31,12 +31,13 @@ from colonnade.errors import Aborted, ColonnadeError, DeadlineExceeded
 from colonnade.job import HERE, MEMORY, EngineTerms, SumName
 from colonnade.job.plan import Plan
 from colonnade.net.endpoint import Endpoint
+from colonnade.openings.account import heard
 from colonnade.openings.limits import OpeningLimits
 from colonnade.openings.opening import UNKNOWN, Declare, Extent, Opening, undisputed
 from colonnade.privacy.label_noise import private_table
 from colonnade.privacy.noise import Noise
 from colonnade.records import Records
-from colonnade.result import Moment, Worth
+from colonnade.result import Heard, Moment, Worth
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.declared import DeclaredSum
 from colonnade.secure.keys import Identity, agree, spoken
@@ -182,6 +183,7 @@ class Share(msgspec.Struct, kw_only=True):
     test_scores: Any = None  # an array, at the party that evaluates the model
     cpu_seconds: float | None = None
     peak_memory_mb: float | None = None  # of the party's process, where it has one of its own
+    opened: list[Heard] = []  # what every other party hears of this one's labels and columns
     timeline: PartyTimeline | None = None  # when it computed and sent, where the run was to be recorded
     worth: Worth | None = None  # what parties are worth, where the run says so
 
@@ -348,7 +350,17 @@ def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> 
         chosen=outcome.chosen,
         tensors=dict(outcome.tensors),
         test_scores=scribe.test_scores if scribe is not None else None,
+        opened=_told(work, net.me, told or outcome.epsilon),
     )
+
+
+def _told(work: Work, me: str, epsilon: float | None) -> list[Heard]:
+    """Return what every other party hears of this one, at the most; `epsilon` bounds what it tells of a
+    label."""
+    found = [each for each in heard(work.openings(me), work.train.rows) if each.of == me]
+    return [
+        msgspec.structs.replace(each, epsilon=epsilon) if each.about == "labels" else each for each in found
+    ]
 
 
 def first_cause(error: BaseException) -> BaseException:

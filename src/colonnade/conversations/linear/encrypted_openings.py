@@ -10,7 +10,8 @@ from colonnade.conversations.linear.settings import FullSettings
 from colonnade.job.plan import Blind, Encrypted, Noisy, Plan
 from colonnade.messages import Announce, Topic
 from colonnade.openings.declaration import Declaration
-from colonnade.openings.opening import DOUBLE, About, Extent, Kind, Opening
+from colonnade.openings.opening import DOUBLE, Extent, Kind, Opening
+from colonnade.result import About
 
 CODES = 16  # small whole numbers of a pass, or of a measurement, at the most
 CODE_BITS = 12

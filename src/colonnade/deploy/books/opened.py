@@ -19,8 +19,8 @@ import msgspec
 from colonnade.deploy.settings import Limits
 from colonnade.disk import replace_file
 from colonnade.errors import Refused, ShareError
-from colonnade.openings.account import Heard, together
-from colonnade.openings.opening import About
+from colonnade.openings.account import together
+from colonnade.result import About, Heard
 from colonnade.shares import now
 
 SLACK = 1e-9  # sums of floats

@@ -16,6 +16,7 @@ import msgspec
 from colonnade.deploy.books import unfinished
 from colonnade.deploy.books.journal import Ended, Journal
 from colonnade.deploy.books.ledger import Ledger, Spendable, Spending
+from colonnade.deploy.books.sheets import write_run_sheet
 from colonnade.deploy.books.spent import STRETCHES, Spent
 from colonnade.deploy.books.unfinished import Unfinished
 from colonnade.deploy.models import stored_shares
@@ -347,16 +348,22 @@ class Runs:
                 Draft(self.settings.state / "models" / f"{run.about}-{run.number}").drop()
         if run.state == "proposed":
             await run.session.shut()
-        self._write_end(run.over(state, reason))
+        self._write_end(run, run.over(state, reason))
         for watch in self.watchers:
             watch(run, state)
         text = f"run {run.number} of {run.proposer}: {state}{f': {reason}' if reason else ''}"
         (log.info if state == "done" else log.warning)("%s", text)
         self.journal.note(text)
 
-    def _write_end(self, ended: Ended) -> None:
-        """Write down how a run ended and what it cost, in the journal and in the books of its model."""
+    def _write_end(self, run: Run, ended: Ended) -> None:
+        """Write down how a run ended and what it cost, in the journal and in the books of its model, and what
+        left in it."""
         self.journal.end(ended)
+        if (terms := run.trains) is not None:
+            try:
+                write_run_sheet(self.settings, terms, ended, self.journal.decisions)
+            except (OSError, ColonnadeError):
+                log.exception("run %s has no sheet of what left in it", ended.run)
         if ended.model:
             try:
                 training.note_total(self.settings.state, ended)
