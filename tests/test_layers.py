@@ -77,7 +77,11 @@ STREETS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("split",),
     ),
     "deploy": (
-        ("telemetry_settings",),
+        (
+            "agreed",
+            "people_settings",
+            "telemetry_settings",
+        ),
         ("settings", "tokens"),
         ("terms",),
         ("rows",),

@@ -191,6 +191,16 @@ class Refused(ColonnadeError):
     exit_code = 3
 
 
+class NotAllowed(Refused):
+    """Somebody asked this party's own daemon for what their role does not allow."""
+
+
+class Busy(Refused):
+    """The same is under way already; it may be asked for again later."""
+
+    exit_code = 4
+
+
 class ShareError(ColonnadeError):
     """A stored share of a model is missing, damaged, or of another version."""
 

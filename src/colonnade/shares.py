@@ -68,6 +68,11 @@ def now(later_s: float = 0.0) -> str:
     return (datetime.now(UTC) + timedelta(seconds=later_s)).isoformat(timespec="seconds")
 
 
+def seconds_until(when: str) -> float:
+    """Return how many seconds are left until a time as `now` writes it; below 0 if it is over."""
+    return (datetime.fromisoformat(when) - datetime.now(UTC)).total_seconds()
+
+
 def save(folder: Path, manifest: ShareManifest, arrays: Arrays) -> Path:
     """Write a share into a folder of its own, which it returns; ShareError if there is one already."""
     return Draft.write(folder, manifest, arrays).keep()

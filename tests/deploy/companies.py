@@ -17,11 +17,13 @@ from tests.patience import PATIENCE_S, until
 
 from colonnade.deploy.books.journal import Comparison, Decision, read_journal
 from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.people_settings import Person
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms.contract import check_terms
 from colonnade.deploy.terms.terms import Terms
 
 NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
+ADA = Person("ada", "command")
 NAMES = ("bank", "shop", "telecom")
 COLUMNS = {"bank": {"income": 0, "age": 1}, "shop": {"visits": 2}, "telecom": {"calls": 3}, "notary": {}}
 ROWS = 400

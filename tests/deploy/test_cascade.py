@@ -18,7 +18,7 @@ from tests.deploy.joined import ids_of
 
 from colonnade.cli import main
 from colonnade.data.read.files import load
-from colonnade.deploy.daemon import commands, control
+from colonnade.deploy.daemon import commands, verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.models import export, stored_shares
 from colonnade.deploy.models import party_models as models
@@ -42,7 +42,7 @@ async def trained_and_scored(
         await settled(daemons[name])
     ids = ids_of(root / "bank" / "applicants.csv", "id")[:20]
     asked = commands.PredictRequest(terms.name, [ids], "applicants")
-    found = await control._predict(daemons[asker], asked, lambda event: None)
+    found = await verbs._predict(daemons[asker], asked, lambda event: None)
     return manifest, found["rows"]
 
 
@@ -169,7 +169,7 @@ def test_what_a_module_keeps_beside_its_parameters_is_stored_restored_and_export
 
     async def once_more(daemons: dict[str, Daemon]) -> Any:
         ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")[:20]
-        return await control._predict(
+        return await verbs._predict(
             daemons["bank"], commands.PredictRequest("repaid", [ids], "applicants"), lambda event: None
         )
 
@@ -193,7 +193,7 @@ def test_every_cascade_can_be_deployed(tmp_path: Path, algorithm: str) -> None:
         await settled(daemons["bank"])
         ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")
         asked = commands.PredictRequest("repaid", [ids], "applicants")
-        return await control._predict(daemons["bank"], asked, lambda event: None)
+        return await verbs._predict(daemons["bank"], asked, lambda event: None)
 
     rows = together(lay_out(tmp_path, names), program)["rows"]
     assert len({row["score"] for row in rows}) > 40
@@ -275,7 +275,7 @@ def test_a_function_runs_where_its_own_party_allows_it(tmp_path: Path) -> None:
         ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")[:5]
         asked = commands.PredictRequest("repaid", [ids], "applicants")
         with pytest.raises(Refused) as told:
-            await control._predict(daemons["bank"], asked, lambda event: None)
+            await verbs._predict(daemons["bank"], asked, lambda event: None)
         return str(told.value), "; ".join(daemons["shop"].journal.latest)
 
     (tmp_path / "shop" / "bend.py").write_text(SCORES + "# another\n")
@@ -318,11 +318,11 @@ def test_code_that_stalls_or_dies_while_it_scores_does_not_stop_a_daemon(
                 gaps.append(time.perf_counter() - at)
 
         beating = asyncio.ensure_future(beat())
-        await control._predict(daemons["bank"], asked, lambda event: None)
+        await verbs._predict(daemons["bank"], asked, lambda event: None)
         beating.cancel()
         (tmp_path / "shop" / "bend.dead").touch()
         with pytest.raises(ColonnadeError) as told:
-            await control._predict(daemons["bank"], asked, lambda event: None)
+            await verbs._predict(daemons["bank"], asked, lambda event: None)
         await settled(daemons["shop"])
         return max(gaps), str(told.value), "; ".join(daemons["shop"].journal.latest)
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.deploy.companies import connected, job, lay_out, settle, settled, together
+from tests.deploy.companies import ADA, connected, job, lay_out, settle, settled, together
 from tests.deploy.consortium import Consortium
 from tests.net.proxy import Proxy
 from tests.patience import until
 
-from colonnade.deploy.daemon import commands, control
+from colonnade.deploy.daemon import commands, control, verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.errors import JobError, PeerLost
@@ -105,7 +105,7 @@ def test_a_proposal_outlives_a_line_that_is_down_for_longer_than_ten_seconds(tmp
             await proxy.open(port)
             (held,) = daemons["shop"].approvals.held.values()
             request = commands.DecideRequest(held.number, approve=True)
-            await control._act(daemons["shop"], request, lambda event: None, "anna")
+            await verbs.act(daemons["shop"], request, lambda event: None, ADA)
             manifest = await asyncio.wait_for(proposed, 60)
             await settled(daemons["shop"])
             return manifest

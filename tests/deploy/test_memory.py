@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.deploy.companies import job, lay_out, settled, together
 
-from colonnade.deploy.daemon import commands, control
+from colonnade.deploy.daemon import commands, verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.secure import oprf
 
@@ -43,7 +43,7 @@ def test_what_is_over_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.
         async def train_and_score() -> None:
             await daemons["bank"].train(terms)
             asked = commands.PredictRequest("repaid", [rows], "applicants")
-            await control._predict(daemons["bank"], asked, lambda event: None)
+            await verbs._predict(daemons["bank"], asked, lambda event: None)
             for daemon in daemons.values():
                 await settled(daemon)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.browser import browser
-from tests.deploy.companies import connected, job, lay_out, read_decisions, settle, together
+from tests.deploy.companies import ADA, connected, job, lay_out, read_decisions, settle, together
 from tests.deploy.negotiate.test_approvals import ASK, heard, waiting
 from tests.patience import until
 
@@ -81,7 +81,7 @@ def test_only_who_shows_the_token_gets_in(tmp_path: Path) -> None:
         assert status == 401
         # a link works once, and the token in an address never
         assert "sign in" in (await page(client, f"{url}/?token={TOKEN}"))[1]
-        key = site.link("ada (command)").partition("#")[2]
+        key = site.link(ADA).partition("#")[2]
         async with client.post(f"{url}/login", data={"key": key}, allow_redirects=False) as answer:
             cookie = answer.headers["Set-Cookie"]
             assert "HttpOnly" in cookie
@@ -106,7 +106,7 @@ def test_many_guesses_at_a_time_are_no_faster_than_one(monkeypatch: pytest.Monke
         await until(lambda: access.wrong == MOST_WRONG)
         assert not any(each.done() for each in guesses)
         assert await access.sign_in(TOKEN, "ada") is None  # not looked at
-        assert await access.redeem(access.invite("ada")) is not None
+        assert await access.redeem(access.invite(ADA)) is not None
         for each in guesses:
             each.cancel()
         await asyncio.gather(*guesses, return_exceptions=True)
@@ -179,17 +179,15 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
     async def visit(daemons: dict[str, Daemon], site: Any, client: Any, url: str) -> None:
         first = heard(daemons["bank"], job(), [])
         seen = await waiting(daemons["shop"])
-        await operators.approve(daemons["shop"], seen.run, "ada (command)")
+        await operators.approve(daemons["shop"], seen.run, ADA)
         await first
         train = heard(daemons["bank"], job(), [])
         await waiting(daemons["shop"])
         with browser() as chromium:
 
             async def shown(name: str, **how: Any) -> str:
-                await asyncio.to_thread(
-                    chromium.screenshot, site.link("ada (command)"), tmp_path / f"{name}.png", **how
-                )
-                return await asyncio.to_thread(chromium.dom, site.link("ada (command)"), **how)
+                await asyncio.to_thread(chromium.screenshot, site.link(ADA), tmp_path / f"{name}.png", **how)
+                return await asyncio.to_thread(chromium.dom, site.link(ADA), **how)
 
             looks: dict[str, dict[str, Any]] = {
                 "light": {},

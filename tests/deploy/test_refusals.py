@@ -15,7 +15,7 @@ from tests.deploy.companies import NAMES, job, lay_out, settled, together
 from tests.deploy.consortium import Consortium
 from tests.patience import until
 
-from colonnade.deploy.daemon import control
+from colonnade.deploy.daemon import verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms.terms import Prepare, Proposal
@@ -53,7 +53,7 @@ async def lines_fail(consortium: Consortium, pair: tuple[str, str], word: str) -
         await until(lambda: all(word in line.reason for line in lines))
         with pytest.raises(PeerUnreachable) as told:
             await first.train(job(pair))
-        shown = [control.status(daemon)["peers"] for daemon in (first, second)]
+        shown = [verbs.status(daemon)["peers"] for daemon in (first, second)]
         return str(told.value), shown[0][second.me]["reason"], shown[1][first.me]["reason"]
     finally:
         for daemon in daemons.values():
@@ -239,7 +239,7 @@ def test_versions_differ(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
             with pytest.raises(Refused) as refusal:
                 await daemons[name].train(job(("bank", "shop")))
             told.append(str(refusal.value))
-        shown = control.status(daemons["shop"])["peers"]["bank"]
+        shown = verbs.status(daemons["shop"])["peers"]["bank"]
         return [*told, shown["reason"]]
 
     here, there, shown = together(consortium, program, shop="0.9.0", bank="0.1.0")

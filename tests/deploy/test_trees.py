@@ -16,7 +16,7 @@ from tests.deploy.joined import ids_of, join
 from colonnade.conversations.predict import Holding
 from colonnade.data.read.files import load
 from colonnade.data.table import RawTable, Table
-from colonnade.deploy.daemon import commands, control
+from colonnade.deploy.daemon import commands, verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.models import stored_shares
 from colonnade.deploy.policy.cost_limits import check_floors
@@ -96,7 +96,7 @@ def test_trees_of_daemons_score_as_those_of_one_process(tmp_path: Path, algorith
         for name in NAMES:
             await settled(daemons[name])
         request = commands.PredictRequest(terms.name, [wanted], "applicants")
-        found = await control._predict(daemons["bank"], request, lambda event: None)
+        found = await verbs._predict(daemons["bank"], request, lambda event: None)
         return manifest, [row["score"] for row in found["rows"] if row is not None]
 
     manifest, scores = together(consortium, program)
@@ -138,7 +138,7 @@ def test_gaps_categories_and_a_neutral_party_and_what_its_policy_refuses(tmp_pat
         for name in names[1:]:
             await settled(daemons[name])
         request = commands.PredictRequest("repaid", [ids], "applicants")
-        found = await control._predict(daemons["bank"], request, lambda event: None)
+        found = await verbs._predict(daemons["bank"], request, lambda event: None)
         return [row["score"] for row in found["rows"] if row is not None]
 
     assert np.ptp(together(consortium, program)) > 0.5

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.deploy.companies import NAMES, job, lay_out, settle, settled, together
+from tests.deploy.companies import ADA, NAMES, job, lay_out, settle, settled, together
 from tests.deploy.consortium import Consortium
 from tests.deploy.joined import ids_of
 from tests.patience import until
@@ -18,7 +18,7 @@ from tests.patience import until
 from colonnade import shares as stored
 from colonnade.deploy.books.journal import Comparison, read_journal
 from colonnade.deploy.books.ledger import Ledger
-from colonnade.deploy.daemon import commands, control, operators
+from colonnade.deploy.daemon import commands, operators, verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.models import stored_shares
 from colonnade.deploy.policy.cost_limits import check_limits
@@ -119,7 +119,7 @@ def test_a_run_takes_as_long_as_this_party_allows_and_its_operator_ends_it(tmp_p
         proposed = asyncio.ensure_future(daemons["bank"].train(job(name="other", **long)))
         await until(lambda: any(run.state == "running" for run in daemons["telecom"].runs.values()))
         (run,) = daemons["telecom"].runs.values()
-        decision = operators.stop(daemons["telecom"], run.number, "anna")
+        decision = operators.stop(daemons["telecom"], run.number, ADA)
         assert (decision.what, decision.who, decision.proposer) == ("stopped", "anna", "bank")
         with pytest.raises(ColonnadeError) as told:
             await asyncio.wait_for(proposed, 60)
@@ -195,7 +195,7 @@ def test_ids_that_a_peer_asks_scores_for_are_counted_once(tmp_path: Path) -> Non
             for daemon in daemons.values():
                 await settled(daemon)
             request = commands.PredictRequest("repaid", ids, "applicants")
-            await control._predict(daemons["bank"], request, lambda event: None)
+            await verbs._predict(daemons["bank"], request, lambda event: None)
 
         for _ in range(3):  # the same ids again tell nothing new
             await predict([applicants])
@@ -219,7 +219,7 @@ def test_scores_without_a_party_need_its_consent(tmp_path: Path) -> None:
         await until(lambda: "telecom" not in daemons["bank"].peers.controls)
         request = commands.PredictRequest("repaid", [applicants], "applicants")
         with pytest.raises(Refused) as told:
-            await control._predict(daemons["bank"], request, lambda event: None)
+            await verbs._predict(daemons["bank"], request, lambda event: None)
         return str(told.value)
 
     assert "scores while a party is away are not allowed here" in together(consortium, program)
@@ -230,7 +230,7 @@ def test_scores_without_a_party_need_its_consent(tmp_path: Path) -> None:
         await until(lambda: "telecom" not in daemons["bank"].peers.controls)
         request = commands.PredictRequest("repaid", [applicants], "applicants")
         with pytest.raises(Refused) as told:
-            await control._predict(daemons["bank"], request, lambda event: None)
+            await verbs._predict(daemons["bank"], request, lambda event: None)
         return str(told.value)
 
     assert "2 parties would score, 3 are demanded here" in together(consortium, with_two)

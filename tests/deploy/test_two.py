@@ -9,7 +9,7 @@ import pytest
 from tests.deploy.companies import job, lay_out, settled, together
 from tests.deploy.joined import ids_of
 
-from colonnade.deploy.daemon import commands, control
+from colonnade.deploy.daemon import commands, verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import ColonnadeError, Refused
@@ -38,7 +38,7 @@ def test_few_rows_are_trained_on_where_job_and_policies_say_so(tmp_path: Path) -
         for name in NAMES:
             await settled(daemons[name])
         request = commands.PredictRequest(accepted.name, [wanted], "applicants")
-        found = await control._predict(daemons["bank"], request, lambda event: None)
+        found = await verbs._predict(daemons["bank"], request, lambda event: None)
         return manifest, [row["score"] for row in found["rows"] if row is not None]
 
     manifest, scores = together(consortium, program)

@@ -16,7 +16,7 @@ import pytest
 from tests.deploy.companies import job as any_job
 from tests.deploy.companies import lay_out, settled, together
 
-from colonnade.deploy.daemon import commands, control
+from colonnade.deploy.daemon import commands, verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.models import stored_shares
 from colonnade.deploy.rows.rows import digests
@@ -92,7 +92,7 @@ def test_no_value_id_or_label_of_a_marked_row_crosses_the_wire(
             await settled(daemons[name])
         scoring_began.append(len(said))
         asked = commands.PredictRequest("repaid", [[MARKER]], "applicants")
-        return await control._predict(daemons["bank"], asked, lambda event: None)
+        return await verbs._predict(daemons["bank"], asked, lambda event: None)
 
     found = together(consortium, program)
     assert found["rows"][0] is not None

@@ -22,7 +22,7 @@ from tests.patience import until
 
 from colonnade.conversations.predict import CHUNK, Session
 from colonnade.deploy.books.journal import Comparison, Journal, read_journal
-from colonnade.deploy.daemon import commands, control
+from colonnade.deploy.daemon import commands, verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.policy.cost_limits import check_limits
 from colonnade.deploy.policy.membership import ComparisonRequest, Membership
@@ -306,7 +306,7 @@ def test_scores_are_asked_for_by_distinct_parties_and_so_many_rows_at_a_time(
         monkeypatch.setattr(Session, "ask", ask)
         request = commands.PredictRequest("repaid", [applicants], "applicants")
         with pytest.raises(ColonnadeError) as ended:
-            await control._predict(bank, request, lambda event: None)
+            await verbs._predict(bank, request, lambda event: None)
         await settled(shop)
         return told, str(ended.value)
 

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from colonnade.conversations.conversation import Leak
-from colonnade.deploy import settings
+from colonnade.deploy import people_settings, settings
 from colonnade.deploy.telemetry_settings import Telemetry
 from colonnade.deploy.terms import terms
 from colonnade.job import Job, Key, Section
@@ -49,6 +49,7 @@ TABLES: dict[str, tuple[str, type[Section]]] = {
     "## `[limits]`": (PARTY, settings.Limits),
     "## `[serve]`": (PARTY, settings.Serve),
     "## `[telemetry]`": (PARTY, Telemetry),
+    "## `[people.NAME]`": (PARTY, people_settings.Known),
     "## `[engine]`: who computes here": (PARTY, job.EngineTerms),
 }
 # keys whose default is decided where the data or the algorithm is known
@@ -136,7 +137,7 @@ def test_what_a_job_between_companies_has_not_is_told() -> None:
 
 def test_the_top_of_a_party_s_settings_has_the_other_keys() -> None:
     # the last is set when the file is read
-    apart = {"data", "models", "policy", "limits", "engine", "serve", "telemetry", "folder"}
+    apart = {"data", "models", "policy", "limits", "engine", "serve", "telemetry", "people", "folder"}
     fields = {f.name: f for f in msgspec.structs.fields(settings.Settings) if f.name not in apart}
     check(rows(PARTY, "| key |"), fields)
 

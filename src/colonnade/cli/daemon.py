@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from colonnade.errors import ColonnadeError, DeadlineExceeded, PeerUnreachable
+from colonnade.errors import ColonnadeError, PeerUnreachable
 
 if TYPE_CHECKING:
-    from colonnade.deploy.daemon.commands import Request
+    from colonnade.deploy.daemon.commands import Request, TrainRequest
     from colonnade.deploy.session.session import Event
     from colonnade.deploy.settings import Settings
-    from colonnade.deploy.terms.terms import Terms
 
 RETRY_S = 0.5
 
@@ -26,20 +25,12 @@ def ask(
     settings: Settings,
     request: Request,
     tell: Callable[[Event], None] = lambda event: None,
-    timeout: float | None = None,
 ) -> Any:
     """Return the daemon's result for a request; DaemonError if it answers with an error. `tell` gets its
-    events. After `timeout` seconds nobody waits any longer: DeadlineExceeded."""
+    events."""
     from colonnade.deploy.daemon import commands
 
     async def main() -> Any:
-        try:
-            async with asyncio.timeout(timeout):
-                return await answer()
-        except TimeoutError:
-            raise DeadlineExceeded(f"no end within {timeout:g} s; it goes on") from None
-
-    async def answer() -> Any:
         async for message in commands.ask(settings, request):
             if isinstance(message, commands.EventReply):
                 tell(message.event)
@@ -54,9 +45,9 @@ def ask(
     return asyncio.run(main())
 
 
-def ask_to_train(settings: Settings, terms: Terms, tell: Callable[[Event], None], *, timeline: bool) -> Any:
+def ask_to_train(settings: Settings, asked: TrainRequest, tell: Callable[[Event], None]) -> Any:
     """Return the daemon's result of a training; if the daemon dies meanwhile its return is waited for."""
-    from colonnade.deploy.daemon.commands import FollowRequest, TrainRequest
+    from colonnade.deploy.daemon.commands import FollowRequest
     from colonnade.deploy.session.session import Event
 
     begun: list[str] = []
@@ -65,14 +56,14 @@ def ask_to_train(settings: Settings, terms: Terms, tell: Callable[[Event], None]
         begun.extend([event.run] if event.run else [])
         tell(event)
 
-    request: Request = TrainRequest(terms, timeline)
+    request: Request = asked
     until = None
     while True:
         try:
             return ask(settings, request, heard)
         except PeerUnreachable:
             now = time.monotonic()
-            until = now + terms.checkpoint.wait_s if until is None else until
+            until = now + asked.terms.checkpoint.wait_s if until is None else until
             if not begun or now > until:
                 raise
             if not isinstance(request, FollowRequest):

@@ -12,6 +12,7 @@ from colonnade.cli.machine import JSON, print_json
 from colonnade.cli.party import CONFIG
 from colonnade.cli.proposals import show_decision
 from colonnade.cli.show import console, table
+from colonnade.cli.train import BY, IF_BETTER, gate_of
 
 UNASKED = click.option(
     "--without-peers", is_flag=True, help="Do not ask the peers whether they have their shares."
@@ -63,22 +64,28 @@ def list_(config: Path, as_json: bool) -> None:
 @click.argument("model", metavar="NAME-RUN")
 @CONFIG
 @UNASKED
+@IF_BETTER
+@BY
 @JSON
-def promote(model: str, config: Path, without_peers: bool, as_json: bool) -> None:
+def promote(
+    model: str, config: Path, without_peers: bool, if_better: str | None, by: float, as_json: bool
+) -> None:
     """Put NAME-RUN to use: its name stands for it from now on, in the service and in `predict`.
 
     The daemon checks that this party's share can be read and asks every peer whether it has its own of the
-    same run. The service changes over without a restart.
+    same run. The service changes over without a restart. With --if-better the model in use stays where it is
+    as good, which is no error and written down as `kept`.
 
     \b
     Example:
-      colonnade models promote credit-5a1c20b0
+      colonnade models promote credit-5a1c20b0 --if-better auc
     """
     from colonnade.cli.daemon import ask
     from colonnade.deploy.daemon.commands import PromoteRequest
     from colonnade.deploy.settings import read_settings
 
-    show_decision(ask(read_settings(config), PromoteRequest(model, not without_peers)), as_json)
+    gate = gate_of(if_better, by)
+    show_decision(ask(read_settings(config), PromoteRequest(model, not without_peers, gate)), as_json)
 
 
 @models.command()

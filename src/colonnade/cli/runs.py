@@ -12,8 +12,8 @@ from colonnade.cli.machine import JSON, print_json
 from colonnade.cli.party import CONFIG
 
 if TYPE_CHECKING:
+    from colonnade.deploy.daemon.commands import TrainRequest
     from colonnade.deploy.settings import Settings
-    from colonnade.deploy.terms.terms import Terms
 
 
 @click.group()
@@ -84,7 +84,7 @@ def wait(run: str, timeout: float | None, config: Path, as_json: bool) -> None:
     from colonnade.deploy.daemon.commands import WaitRequest
     from colonnade.deploy.settings import read_settings
 
-    found = ask(read_settings(config), WaitRequest(run), timeout=timeout)
+    found = ask(read_settings(config), WaitRequest(run, timeout))
     if as_json:
         print_json(found)
     else:
@@ -104,18 +104,16 @@ def _cost(found: dict[str, Any]) -> Iterator[str]:
             yield f"{way} {peer}: {sum(about.values()):,} bytes ({parts})"
 
 
-def begin(settings: Settings, terms: Terms, *, timeline: bool, as_json: bool) -> None:
+def begin(settings: Settings, request: TrainRequest, *, as_json: bool) -> None:
     """Propose a job, and say which run it is once all parties are asked."""
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.daemon.commands import TrainRequest
 
-    found = ask(settings, TrainRequest(terms, timeline, detach=True))
+    found = ask(settings, request)
     if as_json:
         print_json(found)
     else:
-        click.echo(
-            f"run {found['run']}: {terms.name} is proposed; `colonnade runs wait {found['run']}` waits for it"
-        )
+        waits = f"`colonnade runs wait {found['run']}` waits for it"
+        click.echo(f"run {found['run']}: {request.terms.name} is proposed; {waits}")
 
 
 def _runs(config: Path) -> list[dict[str, Any]]:

@@ -14,10 +14,18 @@ from colonnade.cli.machine import note
 from colonnade.cli.party import CONFIG
 
 if TYPE_CHECKING:
+    from colonnade.deploy.models.gate import Gate
     from colonnade.deploy.programs.training import Trained
     from colonnade.deploy.session.session import Event
     from colonnade.deploy.settings import Settings
     from colonnade.deploy.terms.terms import Terms
+
+IF_BETTER = click.option(
+    "--if-better", metavar="METRIC", help="Promote it if this metric of its test rows is better, e.g. auc."
+)
+BY = click.option(
+    "--by", type=click.FloatRange(min=0), default=0.0, show_default=True, help="By more than this."
+)
 
 
 @click.command()
@@ -31,6 +39,15 @@ if TYPE_CHECKING:
 )
 @click.option("--timeline", is_flag=True, help="Also write down when this party computed, sent and waited.")
 @click.option("--detach", is_flag=True, help="Return once all are asked; `colonnade runs` has the rest.")
+@click.option("--alone", is_flag=True, help="Not while this job is under way already: exit code 4.")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Withdraw or end it then, at all parties: exit code 4.",
+)
+@IF_BETTER
+@BY
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
 def train(
     job_file: Path,
@@ -39,12 +56,17 @@ def train(
     estimate: bool,
     timeline: bool,
     detach: bool,
+    alone: bool,
+    timeout: float | None,
+    if_better: str | None,
+    by: float,
     as_json: bool,
 ) -> None:
     """Propose JOB.toml to its parties and train, if all of them accept.
 
     This party's daemon must run. Ctrl-C ends the run at all parties. If a daemon dies the run goes on
     once it is back, and so does this command. With --detach nothing waits here: an approval may take days.
+    With --if-better the model takes the place of the one in use, if its metric on test rows is better.
 
     \b
     Example:
@@ -57,21 +79,24 @@ def train(
         click.echo(json.dumps({"digest": terms.digest()}) if as_json else terms.digest())
         return
     from colonnade.cli.daemon import ask_to_train
+    from colonnade.deploy.daemon.commands import TrainRequest
     from colonnade.deploy.settings import read_settings
 
     settings = read_settings(config)
     if estimate:
         _estimate(settings, terms, as_json=as_json)
         return
+    gate = gate_of(if_better, by)
+    request = TrainRequest(terms, timeline, detach=detach, alone=alone, timeout=timeout, gate=gate)
     if detach:
         from colonnade.cli.runs import begin
 
-        begin(settings, terms, timeline=timeline, as_json=as_json)
+        begin(settings, request, as_json=as_json)
         return
     if not as_json:
         click.echo(f"{terms.name} ({terms.algorithm}) with {', '.join(sorted(terms.parties))}", err=True)
     with followed(quiet=as_json) as tell:
-        found = ask_to_train(settings, terms, tell, timeline=timeline)
+        found = ask_to_train(settings, request, tell)
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
@@ -90,6 +115,13 @@ def _estimate(settings: Settings, terms: Terms, *, as_json: bool) -> None:
     click.echo(json.dumps(found, indent=2) if as_json else msgspec.convert(found, Estimate).line())
 
 
+def gate_of(metric: str | None, by: float) -> Gate | None:
+    """Return the gate that options ask for, if they do."""
+    from colonnade.deploy.models.gate import Gate
+
+    return None if metric is None else Gate(metric, by)
+
+
 def show_trained(found: Trained) -> None:
     """Print what came of a training."""
     rows = found["rows"]
@@ -101,6 +133,8 @@ def show_trained(found: Trained) -> None:
     if found["converged"] is not None:
         ended = "the loss had stopped falling" if found["converged"] else "not converged; raise train.epochs"
         click.echo(f"  {ended}")
+    if found["gate"]:
+        click.echo(f"  {found['gate']}")
 
 
 @contextmanager

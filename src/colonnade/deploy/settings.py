@@ -15,6 +15,8 @@ from typing import Literal
 import msgspec
 
 from colonnade.conversations.conversation import Leak
+from colonnade.deploy.agreed import checked_day, checked_line, one_script
+from colonnade.deploy.people_settings import Known, check_people
 from colonnade.deploy.telemetry_settings import Telemetry, check_telemetry
 from colonnade.errors import JobError, suggest
 from colonnade.job import (
@@ -104,6 +106,15 @@ class Rule(Section, frozen=True):
     approval_s: float = 3600.0
     changed: Literal["refuse", "accept"] = "refuse"  # whether peers may come with other ids than before
     degraded: bool = False  # whether rows may be scored while a party is away
+    predict_approval: Literal["policy", "ask"] = (
+        "policy"  # ask: scores of a model wait for the operator, once
+    )
+    approvals: int = 1  # how many people have to approve
+    purpose: tuple[str, ...] | None = None  # what jobs may be for; None: anything
+    contract: tuple[str, ...] | None = None  # under which contracts
+    contact: str = ""  # whom a proposer that is refused may ask
+    expires: str = ""  # the last day, in UTC, on which anything is accepted, and for which a job may last
+    runs_of_a_job: int | None = None  # of one proposer under one name, at most
 
 
 class Policy(Rule, frozen=True):
@@ -193,6 +204,7 @@ class Settings(Section, frozen=True, kw_only=True):
     limits: Limits = Limits()
     serve: Serve | None = None
     telemetry: Telemetry = Telemetry()
+    people: dict[str, Known] = msgspec.field(default_factory=dict)
     folder: str = ""  # where the file lies; set when it is read
 
     def path(self, name: str) -> Path:
@@ -266,6 +278,7 @@ def _check(settings: Settings, where: str) -> None:
     address(settings.listen, f"{where}: listen")
     for peer, text in settings.peers.items():
         address(text, f"{where}: peers.{peer}")
+    one_script(f"{where}: name and peers", (settings.name, *settings.peers))
     if settings.name in settings.peers:
         raise JobError(f"{where}: peers: {settings.name} is this party itself")
     if settings.monitor is not None and not address(settings.monitor, f"{where}: monitor")[0].startswith(
@@ -279,6 +292,14 @@ def _check(settings: Settings, where: str) -> None:
         address(settings.telemetry.listen, f"{where}: telemetry.listen")
     if not settings.line_mbps > 0:
         raise JobError(f"{where}: line_mbps: {settings.line_mbps} is not above 0")
+    check_people(settings.people, None, None, where)
+    approvers = sum("approver" in each.roles for each in settings.people.values())
+    groups = any(each.group is not None for each in settings.people.values())
+    for rule in (settings.policy, *settings.policy.peers.values()):
+        if rule.approvals > 1 and approvers < rule.approvals and not groups:
+            raise JobError(
+                f"{where}: policy.approvals = {rule.approvals}, and {approvers} of [people] are approvers"
+            )
     if memory_of(settings.memory) is None:
         raise JobError(f"{where}: memory: {settings.memory!r} is no size of memory; write '2GB' or '512MB'")
     for name, entry in settings.data.items():
@@ -291,15 +312,7 @@ def _check(settings: Settings, where: str) -> None:
     if (policy.epsilon is not None and not policy.epsilon > 0) or not 0 < policy.delta < 1:
         raise JobError(f"{where}: policy: epsilon must be above 0, delta between 0 and 1")
     for rule in (policy, *policy.peers.values()):
-        for algorithm in rule.algorithms or ():
-            if algorithm not in PRESETS:
-                raise JobError(
-                    f"{where}: policy.algorithms: there is no {algorithm!r}; {suggest(algorithm, PRESETS)}"
-                )
-        if rule.min_rows < 0 or rule.min_parties < 0:
-            raise JobError(f"{where}: policy: min_rows and min_parties are not below 0")
-        if not 1 <= rule.approval_s <= LONGEST_APPROVAL_S:
-            raise JobError(f"{where}: policy: approval_s is 1 s to {LONGEST_APPROVAL_S} s (a week)")
+        _check_rule(rule, f"{where}: policy")
     for name in Limits.__struct_fields__:
         limit = getattr(settings.limits, name)
         if limit is not None and not isinstance(limit, bool) and not limit > 0:
@@ -309,6 +322,22 @@ def _check(settings: Settings, where: str) -> None:
         raise JobError(f"{where}: policy.peers: {min(unknown)} is not among the peers")
     if settings.serve is not None:
         _check_service(settings.serve, where)
+
+
+def _check_rule(rule: Rule, where: str) -> None:
+    """Raise JobError for a rule of the policy that cannot be meant."""
+    for algorithm in rule.algorithms or ():
+        if algorithm not in PRESETS:
+            raise JobError(f"{where}.algorithms: there is no {algorithm!r}; {suggest(algorithm, PRESETS)}")
+    if rule.min_rows < 0 or rule.min_parties < 0:
+        raise JobError(f"{where}: min_rows and min_parties are not below 0")
+    if not 1 <= rule.approval_s <= LONGEST_APPROVAL_S:
+        raise JobError(f"{where}: approval_s is 1 s to {LONGEST_APPROVAL_S} s (a week)")
+    checked_line(rule.contact, f"{where}.contact")
+    checked_day(rule.expires, f"{where}.expires")
+    for name in ("approvals", "runs_of_a_job"):
+        if (count := getattr(rule, name)) is not None and count < 1:
+            raise JobError(f"{where}.{name}: {count}; at least 1")
 
 
 def _check_models(settings: Settings, where: str) -> None:

@@ -35,6 +35,11 @@ IN_TERMS = {
 _MODELS = ("model", "model.parties.*", "model.server")
 FOR_TRAIN = (
     "name",
+    "purpose",
+    "contract",
+    "contact",
+    "expires",
+    "runs_of_a_job",
     "parties",
     "align",
     "use",

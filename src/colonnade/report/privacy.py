@@ -5,7 +5,7 @@ Who can read what stands on top of the page and beside the place to sign; how it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from colonnade.findings import AT_LEAST, Finding
 from colonnade.report import summary
@@ -50,14 +50,21 @@ def learnt(result: Result) -> dict[str, list[str]]:
 
 def _readings(result: Result) -> Iterator[tuple[str, str]]:
     """Yield every party with something that it learnt, the worst first."""
-    known = result.privacy.leaks
+    return readings(result.parties, result.active, result.privacy.leaks)
+
+
+def readings(
+    parties: Sequence[str], active: Sequence[str], known: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield every party with something that it learns in a job that gives these things away, the worst
+    first."""
     for leak in [
         *(leak for leak in LEARNT if leak in known),
         *(leak for leak in known if leak not in LEARNT),
     ]:
         who, words = LEARNT.get(leak, ("all", f"learns {leak}"))
-        for party in result.parties:
-            holds, first = party in result.active, result.active[:1] == [party]
+        for party in parties:
+            holds, first = party in active, list(active[:1]) == [party]
             if who == "all" or (holds if who == "holders" else first if who == "first" else not holds):
                 yield party, words
 

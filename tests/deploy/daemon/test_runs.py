@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.deploy.companies import job, lay_out, settle, settled, together
+from tests.deploy.companies import ADA, job, lay_out, settle, settled, together
 from tests.patience import until
 
-from colonnade.deploy.daemon import commands, control, operators
+from colonnade.deploy.daemon import commands, operators, verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.errors import JobError, Refused
 
 
 def act(daemon: Daemon, request: Any) -> Any:
     """Do what a command asks."""
-    return control._act(daemon, request, lambda event: None, "anna (command)")
+    return verbs.act(daemon, request, lambda event: None, ADA)
 
 
 def test_a_detached_training_goes_on_and_is_waited_for_by_who_may_go_away(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_detached_training_waits_for_an_operator_who_refuses(tmp_path: Path) -
         begun = await act(bank, commands.TrainRequest(job(), detach=True))
         await until(lambda: bool(shop.approvals.held))
         waiting = asyncio.ensure_future(act(bank, commands.WaitRequest(begun.run)))
-        await operators.refuse(shop, begun.run, "bert", "not before June")
+        await operators.refuse(shop, begun.run, ADA, "not before June")
         with pytest.raises(Refused) as told:
             await waiting
         return str(told.value)

@@ -15,7 +15,7 @@ from tests.deploy.joined import ids_of
 from tests.patience import until
 
 from colonnade.data.read.ids import LONGEST
-from colonnade.deploy.daemon import commands, control
+from colonnade.deploy.daemon import commands, verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http import monitor
 from colonnade.deploy.settings import Serve
@@ -60,7 +60,7 @@ def test_service(tmp_path: Path) -> None:
         for name in ("shop", "telecom"):
             await settled(daemons[name])
         request = commands.PredictRequest("repaid", [applicants], "applicants")
-        batch = await control._predict(daemons["bank"], request, lambda event: None)
+        batch = await verbs._predict(daemons["bank"], request, lambda event: None)
         service = Service(daemons["bank"], serve)
         await service.open()
         health = await monitor.serve(daemons["bank"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.deploy.companies import job, lay_out, read_decisions, together
+from tests.deploy.companies import ADA, job, lay_out, read_decisions, together
 from tests.deploy.models.test_stored_shares import stored
 from tests.patience import until
 
@@ -80,12 +80,12 @@ def test_promotion_asks_the_peers_and_changes_the_service_without_a_restart(tmp_
             await asyncio.sleep(0.2)
             await answers_with(first)  # a newer model does not take over, nor after a new session
             with pytest.raises(JobError, match="is a name; say which of its models"):
-                await operators.promote(bank, "repaid", "ada")
-            await operators.promote(bank, second, "ada")
+                await operators.promote(bank, "repaid", ADA)
+            await operators.promote(bank, second, ADA)
             await answers_with(second)
             with pytest.raises(JobError, match="is in use for repaid already"):
-                await operators.promote(bank, second, "ada")
-            await operators.rollback(bank, None, "ada")
+                await operators.promote(bank, second, ADA)
+            await operators.rollback(bank, None, ADA)
             await answers_with(first)
             await refusals(daemons, second)
         finally:
@@ -95,30 +95,30 @@ def test_promotion_asks_the_peers_and_changes_the_service_without_a_restart(tmp_
     async def refusals(daemons: dict[str, Daemon], second: str) -> None:
         bank, shop = daemons["bank"], daemons["shop"]
         with pytest.raises(JobError, match="shop holds no label of"):
-            await operators.promote(shop, second, "ada")
+            await operators.promote(shop, second, ADA)
         weights = tmp_path / "shop" / "runs" / "models" / second / "weights.npz"
         content = weights.read_bytes()
         weights.write_bytes(b"damaged")
         with pytest.raises(ShareError, match=f"shop has no usable share of {second}"):
-            await operators.promote(bank, second, "ada")
+            await operators.promote(bank, second, ADA)
         weights.write_bytes(content)
         manifest = weights.with_name("manifest.json")
         plain = json.loads(manifest.read_text())
         manifest.write_text(json.dumps({**plain, "alignment": "ff"}))
         with pytest.raises(ShareError, match="shop holds a share of another run"):
-            await operators.promote(bank, second, "ada")
+            await operators.promote(bank, second, ADA)
         await daemons["telecom"].close()
         with pytest.raises(PeerUnreachable, match="telecom is away"):
-            await operators.promote(bank, second, "ada")
-        await operators.promote(bank, second, "ada", ask_peers=False)
+            await operators.promote(bank, second, ADA)
+        await operators.promote(bank, second, ADA, ask_peers=False)
 
     first, second = together(consortium, program)
     written = read_decisions(tmp_path / "bank" / "runs" / "journal.jsonl")
     assert [(each.what, each.who, each.about) for each in written] == [
         ("pinned", "service", first),
-        ("promoted", "ada", second),
-        ("rolled back", "ada", first),
-        ("promoted", "ada", second),
+        ("promoted", "ada (command)", second),
+        ("rolled back", "ada (command)", first),
+        ("promoted", "ada (command)", second),
     ]
     assert written[0].digest == stored_shares.find(tmp_path / "bank" / "runs" / "models", first).digest
 

@@ -14,7 +14,7 @@ from tests.deploy.consortium import write_csv
 from tests.deploy.joined import ids_of, join, pooled
 from tests.patience import until
 
-from colonnade.deploy.daemon import commands, control
+from colonnade.deploy.daemon import commands, verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.models import stored_shares
 from colonnade.deploy.negotiate import proposals
@@ -44,7 +44,7 @@ def files(root: Path) -> dict[str, Path]:
 
 
 async def scores_of(daemon: Daemon, ids: list[str], data: str | None = None) -> Any:
-    return await control._predict(daemon, commands.PredictRequest("repaid", [ids], data), lambda event: None)
+    return await verbs._predict(daemon, commands.PredictRequest("repaid", [ids], data), lambda event: None)
 
 
 def test_a_party_that_reads_for_long_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,7 +350,7 @@ def test_scoring_while_a_party_is_away(tmp_path: Path, algorithm: str) -> None:
         await until(lambda: all("telecom" not in daemons[n].peers.controls for n in ("bank", "shop")))
         part = await scores_of(daemons["bank"], applicants, "applicants")
         with pytest.raises(PeerUnreachable) as told:
-            await control._predict(
+            await verbs._predict(
                 daemons["bank"], commands.PredictRequest("strict", [applicants], "applicants"), lambda e: None
             )
         return whole, part, str(told.value)

@@ -38,23 +38,42 @@ DEADLINE = "deadline"
 """Who decided, where an operator was asked and said nothing."""
 
 
+What = Literal[
+    "proposed",
+    "accepted",
+    "approved",
+    "revoked",
+    "refused",
+    "pinned",
+    "promoted",
+    "kept",
+    "rolled back",
+    "stopped",
+]
+"""What somebody decides."""
+
+
 class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="decision"):
     """One decision: what was decided by whom, about a job that was proposed or a model that is stored."""
 
     when: str
-    what: Literal["accepted", "approved", "refused", "pinned", "promoted", "rolled back", "stopped"]
+    what: What
     who: str
     about: str
     run: str = ""
     proposer: str = ""
     digest: str = ""
     reason: str = ""
+    people: tuple[str, ...] = ()  # who have approved, where more than one has to
+    more: int = 0  # how many still have to
+    columns: tuple[str, ...] = ()  # of this party, that were shown when it was approved
 
     def line(self) -> str:
         """Return the decision as one line of text."""
         of = f" of {self.proposer}" if self.proposer else ""
         reason = f": {self.reason}" if self.reason else ""
-        return f"{self.what} by {self.who}: {self.about}{of}{reason}"
+        more = f", {self.more} more to approve" if self.more else ""
+        return f"{self.what} by {self.who}: {self.about}{of}{reason}{more}"
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True, tag="comparison"):
@@ -133,6 +152,39 @@ Written = Decision | Comparison | ComparisonOutcome | Interruption | Ended
 
 
 @dataclass
+class DecidedProposals:
+    """What operators have decided about proposals, and how often a job was run: what later ones go by."""
+
+    approved: dict[tuple[str, str], Decision] = field(default_factory=dict)  # by proposer and digest
+    by_run: dict[str, Decision] = field(default_factory=dict)
+    trained: Counter[tuple[str, str]] = field(default_factory=Counter)  # by proposer and name of the job
+    repeated: Counter[tuple[str, str]] = field(default_factory=Counter)  # by proposer and digest
+    refused: dict[tuple[str, str], Decision] = field(default_factory=dict)  # by proposer and digest
+
+    def note(self, written: Decision | Ended) -> None:
+        """Take in a line of the journal."""
+        match written:
+            case Ended(kind="train", state="done" | "failed"):  # what was withdrawn has never begun
+                self.trained[written.proposer, written.about] += 1
+                self.repeated[written.proposer, written.digest] += 1
+            case Decision(what="approved", more=0):
+                self.refused.pop((written.proposer, written.digest), None)
+                self.approved[written.proposer, written.digest] = self.by_run[written.run] = written
+            case Decision(what="revoked"):
+                self.approved.pop((written.proposer, written.digest), None)
+                self.refused.pop((written.proposer, written.digest), None)
+                self.by_run[written.run] = written
+            case Decision(what="refused"):
+                self.by_run[written.run] = written
+                if written.who != DEADLINE:
+                    self.refused[written.proposer, written.digest] = written
+
+    def times(self, proposer: str, name: str, digest: str) -> int:
+        """Return how often a proposer's job was run: under this name, or in exactly these terms."""
+        return max(self.trained[proposer, name], self.repeated[proposer, digest])
+
+
+@dataclass
 class Journal:
     """Counts of ended runs by how they ended, of bytes sent in them and of scored rows; events; decisions."""
 
@@ -144,6 +196,7 @@ class Journal:
     latest: list[str] = field(default_factory=list)
     runs: list[Ended] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
+    decided: DecidedProposals = field(default_factory=DecidedProposals)
     compared: DailyComparisons = field(default_factory=DailyComparisons)
     trained: dict[tuple[str, str], Comparison] = field(default_factory=dict)  # last by peer and entry
     read: dict[str, Comparison] = field(default_factory=dict)  # last by entry
@@ -157,7 +210,9 @@ class Journal:
         self.decisions = [each for each in written if isinstance(each, Decision)][-SHOWN:]
         self.runs = [each for each in written if isinstance(each, Ended)][-KEPT:]
         for each in written:
-            if isinstance(each, Comparison):
+            if isinstance(each, (Decision, Ended)):
+                self.decided.note(each)
+            elif isinstance(each, Comparison):
                 self._remember(each)
             elif isinstance(each, ComparisonOutcome):
                 self._remember_found(each)
@@ -174,6 +229,7 @@ class Journal:
     def end(self, run: Ended) -> None:
         """Count a run that is over, keep it among the last few, and write it down."""
         self.ended[run.state] += 1
+        self.decided.note(run)
         self.runs = [*self.runs[1 - KEPT :], run]
         try:
             self._write(msgspec.structs.replace(run, losses=[]))
@@ -183,6 +239,7 @@ class Journal:
     def decide(self, decision: Decision) -> None:
         """Write a decision down; when this returns it is on disk."""
         self._write(decision)
+        self.decided.note(decision)
         self.decisions = [*self.decisions[1 - SHOWN :], decision]
         self.note(decision.line())
 

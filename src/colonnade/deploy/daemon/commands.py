@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 
 import msgspec
 
+from colonnade.deploy.models.gate import Gate
 from colonnade.deploy.programs import scoring
 from colonnade.deploy.session.session import Event
 from colonnade.deploy.settings import Settings
@@ -23,11 +24,19 @@ LIMIT = 2**28
 
 
 class TrainRequest(msgspec.Struct, tag="Train"):
-    """Propose this job and take part in it; `detach` answers once all are asked, and the run goes on."""
+    """Propose this job and take part in it; `detach` answers once all are asked, and the run goes on.
+
+    With `alone` only if no training of this name goes on that this party proposed, with a `timeout` in
+    seconds it is withdrawn, or ended, if it is not over by then. With a `gate` the model takes the place of
+    the one in use if it is better.
+    """
 
     terms: Terms
     timeline: bool = False
     detach: bool = False
+    alone: bool = False
+    timeout: float | None = None
+    gate: Gate | None = None
 
 
 class EstimateCommand(msgspec.Struct, tag="Estimate"):
@@ -47,9 +56,10 @@ class RunsRequest(msgspec.Struct, tag="Runs"):
 
 
 class WaitRequest(msgspec.Struct, tag="Wait"):
-    """Wait for the end of a training that this party proposed; a command that waits may go away."""
+    """Wait for the end of a training, for some seconds at most; a command that waits may go away."""
 
     run: str
+    timeout: float | None = None
 
 
 class PredictRequest(msgspec.Struct, tag="Predict"):
@@ -76,11 +86,29 @@ class DecideRequest(msgspec.Struct, tag="Decide"):
     reason: str = ""
 
 
+class RevokeRequest(msgspec.Struct, tag="Revoke"):
+    """Let what was decided about a proposal count for no later one."""
+
+    number: str
+
+
+class ModelsRequest(msgspec.Struct, tag="Models"):
+    """Say which models are stored here, and which of them is in use."""
+
+
+class BudgetRequest(msgspec.Struct, tag="Budget"):
+    """Say what peers have heard, and what is left of the privacy budget of labels."""
+
+
 class PromoteRequest(msgspec.Struct, tag="Promote"):
-    """Let the name of this model stand for it; `ask_peers` whether they still have their shares."""
+    """Let the name of this model stand for it; `ask_peers` whether they still have their shares.
+
+    With a `gate` only if it is better than the one in use.
+    """
 
     model: str
     ask_peers: bool = True
+    gate: Gate | None = None
 
 
 class RollbackRequest(msgspec.Struct, tag="Rollback"):
@@ -107,7 +135,7 @@ class ReloadRequest(msgspec.Struct, tag="Reload"):
 Request = (
     TrainRequest | EstimateCommand | FollowRequest | PredictRequest | StatusRequest | ProposalsRequest
     | DecideRequest | PromoteRequest | RollbackRequest | StopRequest | LoginRequest | RunsRequest
-    | WaitRequest | ReloadRequest
+    | WaitRequest | ReloadRequest | RevokeRequest | ModelsRequest | BudgetRequest
 )  # fmt: skip
 
 

@@ -29,9 +29,11 @@ from colonnade.deploy.books.unfinished import Unfinished
 from colonnade.deploy.daemon.reload import reload
 from colonnade.deploy.models.serving import Serving
 from colonnade.deploy.models.stored_shares import Manifest
+from colonnade.deploy.negotiate.agreement import AskAgain
 from colonnade.deploy.negotiate.approvals import Approvals
 from colonnade.deploy.negotiate.peers import Handler, Peers
 from colonnade.deploy.negotiate.shares_held import SharesHeld
+from colonnade.deploy.people_settings import Person
 from colonnade.deploy.runs.answering import Answering
 from colonnade.deploy.runs.proposing import Proposing
 from colonnade.deploy.runs.run import Run
@@ -57,13 +59,14 @@ from colonnade.messages import (
 )
 from colonnade.net.stream.mux import Mux
 from colonnade.secure.keys import spoken
+from colonnade.shares import seconds_until
 
 log = logging.getLogger("colonnade.party")
 
 CLOSE_S = 5.0  # how long runs have to end
 
 
-def _no_page(who: str) -> str:
+def _no_page(who: Person) -> str:
     """Refuse to link to this daemon's page, which it does not have."""
     raise JobError("there is no page; set monitor and monitor_token_file in the settings, and start again")
 
@@ -85,7 +88,7 @@ class Daemon:
         waiting = int(settings.limits.waiting_mb * 2**20)
         self.mux = Mux(self.me, listen, peers, credentials, settings.reconnect_s, waiting)
         self.mux.renewed = settings.credentials_now
-        self.peers = Peers(self.mux, self.version, handlers, self._left)
+        self.peers = Peers(self.mux, self.version, handlers, self._left, self._came)
         self.reloading = asyncio.Lock()
         self.journal = Journal(settings.state / "journal.jsonl")
         self.serving = Serving(settings.state)
@@ -95,7 +98,7 @@ class Daemon:
         self.counts = DaemonCounts()
         self.shares_held = SharesHeld(settings, self.peers.send)
         self.detached: dict[str, asyncio.Future[Manifest]] = {}  # trainings that no command waits for, by run
-        self.invite: Callable[[str], str] = _no_page
+        self.invite: Callable[[Person], str] = _no_page
         self.books = Runs(settings, credentials, self.peers, self.journal, Ledger(settings.state), self.apart)
         self.books.watchers.append(self._count)
         self.proposing = Proposing(self.books)
@@ -139,6 +142,8 @@ class Daemon:
         self.settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         await self.peers.open()
         log.info("%s listens on %s", self.me, self.settings.listen)
+        self.answering.restore()
+        self.detached |= self.proposing.restored()
         for record in unfinished.read_all(self.settings):
             self._go_on(record)
 
@@ -166,8 +171,13 @@ class Daemon:
     async def close(self) -> None:
         """End every run at all its parties, or the session of one that is to go on later, and hang up."""
         self.books.resuming.closing = True
+        self.answering.approvals.close()
+        await self.proposing.close()
         for run in list(self.runs.values()):
-            if run.lasts and run.state == "running":
+            if run.agreement is not None and run.proposed is not None and run.agreement.patience:
+                run.agreement.again = AskAgain(f"{self.me} was stopped by its operator", 0.0)
+                run.agreement.changed.set()
+            elif run.lasts and run.state == "running":
                 run.session.cut(f"{self.me} was stopped by its operator")
             else:
                 self.books.end(run, f"{self.me} was stopped by its operator")
@@ -184,11 +194,23 @@ class Daemon:
             await self.proposing.wait_longer(run, run.agreement, peer, message.seconds)
         elif run is not None and run.proposer == peer:
             self.answering.wait_longer(run, message.seconds)
+        else:  # it still proposes what waits here
+            self.approvals.asked_again(peer, message.run)
 
     def _count(self, run: Run, state: str) -> None:
         """Take down when a run last ended well."""
         if state == "done":
             self.counts.last_done["score" if run.trains is None else "train"] = time.time()
+
+    def _came(self, peer: str) -> None:
+        """Go on with what waits for operators, here and at a peer that is connected again."""
+        self.answering.came(peer)
+        for run in self.runs.values():
+            if run.agreement is not None and run.agreement.patience:
+                self.books.spawn(self.peers.send(peer, Pending(run.id, run.agreement.patience)))
+        for number, waits in self.proposing.put_off.items():
+            left = max(1.0, seconds_until(waits.proposed.until))
+            self.books.spawn(self.peers.send(peer, Pending(number, left)))
 
     def _left(self, peer: str, reason: str) -> None:
         """Take a peer that went away as one that refuses what it was asked, and withdraws what it asked."""

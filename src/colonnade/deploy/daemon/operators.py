@@ -12,68 +12,137 @@ import msgspec
 from colonnade.deploy.books.journal import Decision
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.models import party_models, stored_shares
+from colonnade.deploy.models.gate import Gate
 from colonnade.deploy.models.stored_shares import Manifest
-from colonnade.errors import JobError, Refused
+from colonnade.deploy.people_settings import Person
+from colonnade.deploy.policy import policy
+from colonnade.errors import JobError, NotAllowed, PeerUnreachable, Refused
 
 REASON_LIMIT = 500
 
 
-async def approve(daemon: Daemon, number: str, who: str, digest: str | None = None) -> Decision:
-    """Take part in a proposal that waits; Refused if it is no longer possible, which the proposer is told.
+async def approve(daemon: Daemon, number: str, who: Person, digest: str | None = None) -> Decision:
+    """Approve a proposal that waits; once enough people have, take part in it.
 
-    With `digest` only if the proposal is the one that was seen.
+    Refused if that is no longer possible, which the proposer is told. With `digest` only if the proposal is
+    the one that was seen.
     """
-    held = daemon.approvals.take(number, digest)
-    decision = daemon.answering.decision("approved", who, held.terms, held.number, held.proposer)
+    who.need("approver")
+    held = daemon.approvals.find(number, digest)
+    waiting = held.waiting
+    rule = policy.rule_for(daemon.settings.policy, waiting.proposer)
+    needs = max(waiting.needs, rule.approvals)
+    if needs > 1 and not who.known:
+        raise NotAllowed(
+            f"{needs} people have to approve, each by an account of their own in [people]; that of {who} "
+            "is not known"
+        )
+    if who.name in waiting.people:
+        raise JobError(f"{who.name} has approved {held.about} already; {needs} people have to")
+    people = (*waiting.people, who.name)
+    decision = msgspec.structs.replace(
+        daemon.answering.decision("approved", str(who), held),
+        people=people if needs > 1 else (),
+        more=needs - len(people),
+        columns=waiting.columns,
+    )
     daemon.journal.decide(decision)
-    accepted = daemon.answering.accept(held.proposer, held.run, held.proposal, who)
-    if (reason := await daemon.answering.answer(held.proposer, held.run, accepted)) is not None:
-        raise Refused(f"{held.terms.name} was approved and cannot be run any more: {reason}")
+    if decision.more:
+        held.waiting = msgspec.structs.replace(waiting, people=people)
+        daemon.approvals.write(held)
+        return decision
+    daemon.approvals.drop(waiting.run)
+    try:
+        daemon.peers.require(tuple(held.terms.parties))
+    except PeerUnreachable as away:  # it begins when its proposer asks again
+        return msgspec.structs.replace(decision, reason=f"{away}; it begins when all are there")
+    accepted = daemon.answering.accept(waiting.proposer, waiting.run, waiting.proposal, str(who), noted=True)
+    if (reason := await daemon.answering.answer(waiting.proposer, waiting.run, accepted)) is not None:
+        raise Refused(f"{held.about} was approved and cannot be run any more: {reason}")
     return decision
 
 
 async def refuse(
-    daemon: Daemon, number: str, who: str, reason: str = "", digest: str | None = None
+    daemon: Daemon, number: str, who: Person, reason: str = "", digest: str | None = None
 ) -> Decision:
     """Refuse a proposal that waits; the proposer reads the reason."""
-    held = daemon.approvals.take(number, digest)
+    who.need("approver")
+    held = daemon.approvals.find(number, digest)
+    daemon.approvals.drop(held.waiting.run)
     said = " ".join(reason.split())[:REASON_LIMIT]
-    await daemon.answering.refuse(held, who, f"its operator declined{f': {said}' if said else ''}")
+    await daemon.answering.refuse(held, str(who), f"its operator declined{f': {said}' if said else ''}")
     return daemon.journal.decisions[-1]
 
 
-async def promote(daemon: Daemon, model: str, who: str, *, ask_peers: bool = True) -> Decision:
-    """Let the name of a model stand for it, after seeing that every party can use its share of it."""
+def revoke(daemon: Daemon, number: str, who: Person) -> Decision:
+    """Let what was decided about a proposal count for no later one; what goes on is not ended."""
+    who.need("approver")
+    known = daemon.journal.decided.by_run.get(number.lower())
+    if known is None or known.what == "revoked":
+        raise JobError(f"nothing that counts was decided about proposal {number}")
+    decision = Decision(
+        when=stored_shares.now(),
+        what="revoked",
+        who=str(who),
+        about=known.about,
+        run=known.run,
+        proposer=known.proposer,
+        digest=known.digest,
+    )
+    daemon.journal.decide(decision)
+    return decision
+
+
+async def promote(
+    daemon: Daemon, model: str, who: Person, *, ask_peers: bool = True, gate: Gate | None = None
+) -> Decision:
+    """Let the name of a model stand for it, after seeing that every party can use its share of it.
+
+    With a `gate` only if it is better than the model in use.
+    """
+    who.need("operator")
     manifest = stored_shares.find(daemon.serving.models, model)
     if manifest.model != model:
         raise JobError(f"{model} is a name; say which of its models, for example {manifest.model}")
     name = manifest.terms.name
     if daemon.serving.promoted(name) == model:
         raise JobError(f"{model} is in use for {name} already")
+    reason = "" if gate is None else "no model was in use"
+    if gate is not None and (used := daemon.serving.promoted(name)) is not None:
+        in_use = stored_shares.find(daemon.serving.models, used)
+        better, reason = gate.passed(manifest, in_use)
+        if not better:
+            return _note(daemon, "kept", str(who), in_use, f"{manifest.model} has {reason}", manifest.run)
     await _check(daemon, manifest, ask_peers)
-    daemon.serving.promote(manifest, who)
-    return _note(daemon, "promoted", who, manifest)
+    daemon.serving.promote(manifest, str(who))
+    return _note(daemon, "promoted", str(who), manifest, reason)
 
 
-async def rollback(daemon: Daemon, name: str | None, who: str, *, ask_peers: bool = True) -> Decision:
+async def rollback(daemon: Daemon, name: str | None, who: Person, *, ask_peers: bool = True) -> Decision:
     """Let a name stand for the model before the last promotion, after the same checks."""
+    who.need("operator")
     name = name or _only_name(daemon)
     manifest = stored_shares.find(daemon.serving.models, daemon.serving.before(name))
     await _check(daemon, manifest, ask_peers)
     daemon.serving.rollback(name)
-    return _note(daemon, "rolled back", who, manifest)
+    return _note(daemon, "rolled back", str(who), manifest)
 
 
-def stop(daemon: Daemon, number: str, who: str) -> Decision:
-    """End a run that goes on, at all its parties."""
-    run = daemon.books.stop(number, f"{daemon.me} was told to stop by its operator")
+def stop(daemon: Daemon, number: str, who: Person) -> Decision:
+    """End a run that goes on, at all its parties, or give up one that waits for a party to come back."""
+    who.need("operator")
+    if (waits := daemon.proposing.withdraw(number)) is not None:
+        about, proposer = waits.terms.name, daemon.me
+    else:
+        run = daemon.books.stop(number, f"{daemon.me} was told to stop by its operator")
+        about, proposer = run.about, run.proposer
     decision = Decision(
         when=stored_shares.now(),
         what="stopped",
-        who=who,
-        about=run.about,
-        run=run.number,
-        proposer=run.proposer,
+        who=str(who),
+        about=about,
+        run=number,
+        proposer=proposer,
     )
     daemon.journal.decide(decision)
     return decision
@@ -113,14 +182,17 @@ def _only_name(daemon: Daemon) -> str:
     return names[0]
 
 
-def _note(daemon: Daemon, what: str, who: str, manifest: Manifest) -> Decision:
-    """Write down which model is in use from now on."""
+def _note(
+    daemon: Daemon, what: str, who: str, manifest: Manifest, reason: str = "", run: str = ""
+) -> Decision:
+    """Write down which model is in use from now on; `run` is that of one which was not better."""
     plain = {
+        "reason": reason,
         "when": stored_shares.now(),
         "what": what,
         "who": who,
         "about": manifest.model,
-        "run": manifest.run,
+        "run": run or manifest.run,
         "digest": manifest.digest,
     }
     decision = msgspec.convert(plain, Decision)

@@ -17,7 +17,8 @@ import msgspec
 from colonnade.deploy.books.spent import total
 from colonnade.deploy.models import stored_shares
 from colonnade.deploy.models.stored_shares import Manifest, StoredShare
-from colonnade.deploy.policy import policy
+from colonnade.deploy.policy.policy import leaks
+from colonnade.deploy.policy.told import notes_of
 from colonnade.deploy.programs.training import RunCost, read_cost
 from colonnade.deploy.settings import Settings
 from colonnade.job.writing import as_toml
@@ -25,7 +26,6 @@ from colonnade.privacy.label_noise import delta_of
 from colonnade.report.facts import ReportFacts, read_part
 from colonnade.result import Described, Moment, Privacy, Result
 from colonnade.run.gather_result import cost_of, staleness_of
-from colonnade.run.notes import WOE_NOTES, notes
 from colonnade.run.party import Share
 from colonnade.test_scores import TestScores
 from colonnade.timeline import Timeline
@@ -101,8 +101,8 @@ def _result(share: StoredShare, cost: RunCost) -> Result:
             mechanism=terms.privacy.mechanism,
             epsilon=manifest.epsilon,
             delta=delta_of(terms.privacy, plan.objective.loss) if manifest.epsilon is not None else None,
-            notes=[*notes(plan), *([WOE_NOTES[contract.hides_counts]] if terms.prepare.woe else [])],
-            leaks=list(policy.leaks(contract)),
+            notes=notes_of(plan, contract),
+            leaks=list(leaks(contract)),
         ),
         history=own.history,
         converged=manifest.converged,

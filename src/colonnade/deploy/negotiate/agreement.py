@@ -2,7 +2,8 @@
 
 A peer answers by its policy when it has looked at its data, and says now and then that it still reads; or it
 says that its operator is asked and how long that may take. When somebody has refused, nobody else is waited
-for that has said so.
+for that has said so. Where an operator is asked and a peer goes away meanwhile, all are asked again once it
+is back (`AskAgain`): people take longer than lines and daemons stand.
 """
 
 from __future__ import annotations
@@ -14,8 +15,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from colonnade.deploy.settings import LONGEST_APPROVAL_S
-from colonnade.errors import Refused
+from colonnade.errors import PeerUnreachable, Refused
 from colonnade.messages import Answer
+
+
+class AskAgain(PeerUnreachable):
+    """A peer went away while an operator is asked; `seconds` is for how long it is waited for."""
+
+    def __init__(self, text: str, seconds: float) -> None:
+        super().__init__(text)
+        self.seconds = seconds
 
 
 @dataclass
@@ -32,6 +41,7 @@ class Agreement:
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    again: AskAgain | None = None
 
     @staticmethod
     def of(peers: Iterable[str], digest: str, seconds: float) -> Agreement:
@@ -63,8 +73,12 @@ class Agreement:
             self.changed.set()
 
     def lose(self, peer: str, reason: str) -> None:
-        """Take a peer that went away as one that refuses, even if it had accepted."""
-        if peer in self.until:
+        """Take a peer that went away as one that refuses, even if it had accepted; or as one that is asked
+        again, where an operator has time left."""
+        if peer in self.until and self.patience:
+            self.again = AskAgain(f"{peer} is away: {reason}", self.patience)
+            self.changed.set()
+        elif peer in self.until:
             self.answers[peer] = Answer(0, "", f"it is away now: {reason}")
             self.changed.set()
 
@@ -79,8 +93,11 @@ class Agreement:
         return True
 
     async def reached(self) -> None:
-        """Wait until everybody has accepted exactly these terms; Refused with every reason why not."""
+        """Wait until everybody has accepted exactly these terms; Refused with every reason why not, AskAgain
+        where somebody went away meanwhile."""
         while waited := self.open:
+            if self.again is not None:
+                raise self.again
             if len(self.accepted) < len(self.answers) and self.asked.issuperset(waited):
                 break
             self.changed.clear()

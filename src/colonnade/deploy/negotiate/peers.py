@@ -30,6 +30,8 @@ SINCE = "0.3"  # the release whose daemons say more beside the runs than those o
 
 log = logging.getLogger("colonnade.party")
 
+GATHER_S = 5.0
+
 Handler = Callable[[str, Any], Awaitable[None]]
 """Called with the peer that sent a message, and the message; its kind is the one it is registered for."""
 
@@ -39,18 +41,20 @@ class Peers:
     """The peers of one daemon, over standing lines.
 
     `controls` has the endpoint of every connected peer for messages beside the runs; `left` is called with a
-    peer and why its line ended. `since` says when a peer came, or left.
+    peer and why its line ended, `came` with one that is connected. `since` says when a peer came, or left.
     """
 
     mux: Mux
     version: str
     handlers: Mapping[type[Message], Handler]
     left: Callable[[str, str], None]
+    came: Callable[[str], None]
     versions: dict[str, str] = field(default_factory=dict)
     controls: dict[str, Endpoint] = field(default_factory=dict)
     since: dict[str, str] = field(default_factory=dict)
     echoes: dict[str, deque[float]] = field(default_factory=dict)
     _echoed: dict[tuple[str, int], float] = field(default_factory=dict)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def open(self) -> None:
         """Listen, and begin to connect with every peer."""
@@ -96,6 +100,23 @@ class Peers:
             raise PeerUnreachable("; ".join(away))
         for party in others:
             self.check_version(party)
+
+    async def gathered(self, parties: tuple[str, ...], seconds: float = GATHER_S) -> None:
+        """Wait a little until all these parties are connected, and raise what `require` does.
+
+        Daemons that were started at the same time meet one after the other.
+        """
+        until = asyncio.get_running_loop().time() + seconds
+        while True:
+            try:
+                return self.require(parties)
+            except PeerUnreachable:
+                if asyncio.get_running_loop().time() >= until:
+                    raise
+            self.arrived.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(until):
+                    await self.arrived.wait()
 
     def check_version(self, peer: str) -> None:
         """Raise Refused if the peer's version does not go with this one."""
@@ -145,6 +166,8 @@ class Peers:
             log.warning("%s", text)
         else:
             log.info("%s is connected (Colonnade %s)", peer, release_of(theirs))
+        self.arrived.set()
+        self.came(peer)
 
         async def serve(kind: type[Message], act: Handler) -> None:
             async for waiting in control.stream(kind, patient=True):

@@ -52,6 +52,15 @@ class ScoringWork:
     share: StoredShare
 
 
+def work_of(settings: Settings, proposal: Proposal) -> Contract | ScoringWork:
+    """Return what a proposal asks this party to do, without a look at its policy and data."""
+    if proposal.train is not None:
+        return check_terms(proposal.train, "job")
+    if proposal.score is None:
+        raise Refused("the proposal is empty")
+    return ScoringWork(proposal.score, stored_shares.load(settings.state / "models", proposal.score.model))
+
+
 async def consider(settings: Settings, peers: Peers, peer: str, proposal: Proposal) -> Accepted:
     """Return what this party will do and its own rows, if it accepts; raises the reason if it does not."""
     if proposal.train is not None:
@@ -71,7 +80,7 @@ async def _training(settings: Settings, peers: Peers, peer: str, contract: Contr
     if settings.name not in parties or peer not in parties:
         raise Refused(f"{peer} and {settings.name} are not both parties of this job")
     policy.check_training(settings, peer, contract)
-    peers.require(tuple(parties))
+    await peers.gathered(tuple(parties))
     return await asyncio.to_thread(read_rows, settings, contract)
 
 
@@ -80,6 +89,7 @@ async def _share(settings: Settings, peers: Peers, peer: str, asked: Scoring) ->
     policy.check_scoring(settings, peer, asked)
     share = await asyncio.to_thread(stored_shares.load, settings.state / "models", asked.model)
     trained, distinct = share.manifest.terms, set(asked.parties)
+    policy.check_in_force(policy.rule_for(settings.policy, peer), trained)
     if peer not in trained.active or not distinct <= set(trained.parties):
         raise Refused(f"{peer} holds no label of {asked.model}, or asks with others than its parties")
     if len(distinct) < len(asked.parties) or not {peer, settings.name} <= distinct:
@@ -91,5 +101,5 @@ async def _share(settings: Settings, peers: Peers, peer: str, asked: Scoring) ->
             "scores while a party is away are not allowed here, since beside those with it they tell its "
             "exact part; its operator would have to set policy.degraded"
         )
-    peers.require(asked.parties)
+    await peers.gathered(asked.parties)
     return share

@@ -8,12 +8,13 @@ about the party's data beyond what its catalogue offers.
 from __future__ import annotations
 
 from colonnade.conversations.conversation import Leak
+from colonnade.deploy.agreed import is_over
 from colonnade.deploy.books.ledger import Ledger, Spendable
 from colonnade.deploy.models import party_models
 from colonnade.deploy.policy.cost_limits import check_floors, check_limits
 from colonnade.deploy.settings import Policy, Rule, Settings
 from colonnade.deploy.terms.contract import Contract
-from colonnade.deploy.terms.terms import Scoring
+from colonnade.deploy.terms.terms import Scoring, Terms
 from colonnade.errors import Refused
 from colonnade.run import notes
 from colonnade.run.blind import encrypted_between, labels_of
@@ -62,6 +63,7 @@ def check_training(settings: Settings, proposer: str, contract: Contract) -> Non
     rule = policy if proposer == me else rule_for(policy, proposer)
     if not rule.train:
         raise Refused(f"{proposer} may not propose training here")
+    check_agreed(rule, terms)
     check_limits(settings.limits, contract, me)
     check_floors(settings.limits, terms)
     if policy.approved is not None and terms.digest() not in policy.approved:
@@ -95,6 +97,37 @@ def check_training(settings: Settings, proposer: str, contract: Contract) -> Non
     check_models(settings, rule, proposer, contract)
     if member.label and entry.label is not None:
         Ledger(settings.state).check(policy, entry.label, Spendable.of(contract))
+
+
+def check_agreed(rule: Rule, terms: Terms) -> None:
+    """Raise Refused unless a job is for what the rule allows, under such a contract, and in force today."""
+    for key in ("purpose", "contract"):
+        said, allowed = getattr(terms, key), getattr(rule, key)
+        if allowed is not None and said not in allowed:
+            raise Refused(
+                f"{key} = {said!r} is not allowed here; allowed: {', '.join(map(repr, allowed)) or 'none'}"
+            )
+    check_in_force(rule, terms)
+    if rule.expires and not "" < terms.expires <= rule.expires:
+        raise Refused(
+            f"a job may last until {rule.expires} here, this one "
+            f"{f'lasts until {terms.expires}' if terms.expires else 'says no day'}; set expires in the job"
+        )
+
+
+def check_times(rule: Rule, terms: Terms, times: int) -> None:
+    """Raise Refused if a job was run as often as it says itself, or as the rule allows."""
+    most = [each for each in (terms.runs_of_a_job, rule.runs_of_a_job) if each is not None]
+    if most and times >= min(most):
+        raise Refused(f"{terms.name} was run {times} times, runs_of_a_job = {min(most)}")
+
+
+def check_in_force(rule: Rule, terms: Terms) -> None:
+    """Raise Refused where the last day of a job, or of the rule, is over."""
+    if is_over(terms.expires):
+        raise Refused(f"{terms.name} has expired: its last day was {terms.expires}")
+    if is_over(rule.expires):
+        raise Refused(f"the policy here has expired: its last day was {rule.expires}")
 
 
 def check_scoring(settings: Settings, proposer: str, terms: Scoring) -> None:

@@ -375,9 +375,10 @@ class Trained(TypedDict):
     sessions: int | None
     bytes_sent: int | None
     bytes_received: int | None
+    gate: str  # whether it took the place of the model in use, and why; empty where nobody asked
 
 
-def describe(state: Path, manifest: stored_shares.Manifest) -> Trained:
+def describe(state: Path, manifest: stored_shares.Manifest, gate: str = "") -> Trained:
     """Return what an operator is shown of the training run that this manifest is from."""
     try:
         cost = read_cost(state, manifest.model)
@@ -400,4 +401,5 @@ def describe(state: Path, manifest: stored_shares.Manifest) -> Trained:
         "alignment": manifest.alignment,
         "created": manifest.created,
         "converged": manifest.converged,
+        "gate": gate,
     }

@@ -1,6 +1,8 @@
 """Answers peers' proposals: looks at each, accepts or refuses it, and takes part when its proposer says go.
 
-Where the policy says so the operator is asked first, and the proposer is told that it waits.
+Where the policy says so operators are asked first, and the proposer is told that it waits. What they approve
+counts for this very proposal, whenever it comes again: its proposer, or this daemon, may have been away. It
+counts for later ones as well where the job says how often it is to be run, and for all scores of one model.
 """
 
 from __future__ import annotations
@@ -10,25 +12,26 @@ import logging
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
+from colonnade.deploy.agreed import LONGEST
 from colonnade.deploy.books.journal import DEADLINE, POLICY, Decision
 from colonnade.deploy.models import stored_shares
-from colonnade.deploy.negotiate.approvals import Approvals, Held
-from colonnade.deploy.negotiate.proposals import ScoringWork, consider, read_proposal
+from colonnade.deploy.negotiate.approvals import Approvals, Held, digest_of
+from colonnade.deploy.negotiate.proposals import ScoringWork, consider, read_proposal, work_of
 from colonnade.deploy.policy import policy
 from colonnade.deploy.policy.quotas import Quota
-from colonnade.deploy.process.estimating import Estimate, estimated, requested
 from colonnade.deploy.programs import scoring, training
+from colonnade.deploy.runs.expected_costs import ExpectedCosts
 from colonnade.deploy.runs.run import Run
 from colonnade.deploy.runs.runs import Runs
 from colonnade.deploy.session.session import RunSession, for_peers
 from colonnade.deploy.settings import LONGEST_APPROVAL_S
 from colonnade.deploy.terms.contract import Contract
-from colonnade.deploy.terms.terms import Proposal, Terms
+from colonnade.deploy.terms.terms import Proposal
 from colonnade.errors import ColonnadeError, Refused
 from colonnade.messages import Answer, Begin, Cancel, Pending, Propose, Sizes
 from colonnade.net.endpoint import REASON_LIMIT
@@ -37,6 +40,7 @@ log = logging.getLogger("colonnade.party")
 
 Verdict = Literal["accepted", "approved", "refused"]
 BEGIN_S = 180.0
+FORGOTTEN = "waits no more, its proposer is back and does not ask again"
 READING_S = 30.0  # between two words that data is still read
 WITHDRAWN = 64  # of one peer, that are remembered
 LAST_RUN = 2**32 - 1
@@ -47,11 +51,10 @@ class Answering:
     """What peers propose to this party, and what waits for its operator."""
 
     runs: Runs
-    approvals: Approvals = field(default_factory=Approvals)
-    # what proposers say that they bring: rows and columns, by peer and run
-    _sizes: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.costs = ExpectedCosts(self.runs)
+        self.approvals = Approvals(self.runs.settings.state / "waiting")
         self.limit_proposals(self.runs.settings.limits.proposals_an_hour)
         self._withdrawn: dict[str, deque[int]] = {}  # by peer, before they were looked at
 
@@ -62,9 +65,7 @@ class Answering:
 
     async def sized(self, peer: str, message: Sizes) -> None:
         """Keep what the proposer of a run says that it brings."""
-        self._sizes[peer, message.run] = message.rows, message.columns
-        if len(self._sizes) > WITHDRAWN:
-            del self._sizes[next(iter(self._sizes))]
+        self.costs.said(peer, message)
 
     async def proposed(self, peer: str, message: Propose) -> None:
         """Answer a proposal, or tell the proposer that this party's operator is asked first."""
@@ -93,7 +94,7 @@ class Answering:
         finally:
             reading.cancel()
         if digest is not None or refusal is not None:
-            said = None if refusal is None else refusal[:REASON_LIMIT]
+            said = None if refusal is None else self._with_contact(peer, refusal)
             await self.runs.peers.send(peer, Answer(run, digest or "", said))
         return refusal
 
@@ -113,51 +114,106 @@ class Answering:
         self._proposals.take(peer)
         self._check_room(peer)
         proposal = read_proposal(message.terms)
+        if await self._came_again(peer, message.run, proposal):
+            return None
         rule = policy.rule_for(self.runs.settings.policy, peer)
-        if proposal.train is None or rule.approval == "policy":
+        if (rule.approval if proposal.train is not None else rule.predict_approval) == "policy":
             return await self.accept(peer, message.run, proposal, POLICY)
         self._check_free(message.run, peer)
-        self.approvals.check_room(peer)
+        self._check_scores(peer, proposal)
         found = await consider(self.runs.settings, self.runs.peers, peer, proposal)
         self._check_free(message.run, peer)
-        if isinstance(found.work, Contract):
-            held = Held.of(message.run, peer, found.work, found.own_rows, rule.approval_s)
-            self.approvals.hold(held, rule.approval_s, self._unapproved)
-            log.warning("%s proposes %s: run %s waits for approval", peer, held.terms.name, held.number)
-            self.runs.journal.note(f"{held.terms.name} of {peer} waits for approval: proposal {held.number}")
-            await self.runs.peers.send(peer, Pending(held.run, rule.approval_s))
-            if self.runs.apart:
-                self.runs.spawn(self._estimate(held))
+        self._check_times(peer, proposal)
+        held = Held.of(message.run, peer, proposal, found, rule.approval_s, rule.approvals)
+        if standing := self._approved(held, rule.approvals):
+            return await self.accept(peer, message.run, proposal, standing)
+        self.approvals.check_room(peer)
+        self.hold(held)
+        log.warning("%s proposes %s: run %s waits for approval", peer, held.about, held.number)
+        self.runs.journal.note(f"{held.about} of {peer} waits for approval: proposal {held.number}")
+        await self.runs.peers.send(peer, Pending(message.run, rule.approval_s))
+        self.costs.find_out(held, self.approvals.estimates)
         return None
 
-    async def _estimate(self, held: Held) -> None:
-        """Find out what a proposal that waits will cost."""
-        settings, peer = self.runs.settings, held.proposer
-        said = self._sizes.get((peer, held.run))
-        trip = self.runs.peers.slowest(held.terms.parties)
-        sizes = None if said is None or min(said) < 0 or not said[0] else (peer, *said)
-        request = requested(settings, held.terms, (held.rows, held.width), sizes, trip)
-        try:
-            found: Estimate | str = await estimated(request)
-        except ColonnadeError as error:
-            found = str(error)
-        if held.run in self.approvals.held:
-            self.approvals.estimates[held.run] = found
+    def _check_scores(self, peer: str, proposal: Proposal) -> None:
+        """Raise Refused for scores that an operator has refused: a service asks for them again and again."""
+        if proposal.score is None:
+            return
+        same = peer, digest_of(proposal)
+        if (said := self.runs.journal.decided.refused.get(same)) is not None:
+            raise Refused(said.reason)
+        for run, held in list(self.approvals.held.items()):
+            if (held.waiting.proposer, held.digest) == same:
+                self.approvals.drop(run)  # asked for by a session that is over
 
-    async def accept(self, peer: str, number: int, proposal: Proposal, who: str) -> str:
+    def hold(self, held: Held) -> None:
+        """Let a proposal wait for operators."""
+        self.approvals.hold(held, self._unapproved)
+
+    def restore(self) -> None:
+        """Let proposals wait again that did when this daemon ended."""
+        for waiting in self.approvals.read():
+            try:
+                self.hold(Held(waiting, work_of(self.runs.settings, waiting.proposal)))
+            except ColonnadeError as error:
+                log.warning("proposal %08x of %s waits no more: %s", waiting.run, waiting.proposer, error)
+                self.runs.journal.note(f"proposal {waiting.run:08x} waits no more: {error}")
+
+    async def _came_again(self, peer: str, run: int, proposal: Proposal) -> bool:
+        """Answer a proposal that was proposed before, if it waits; Refused if it was refused meanwhile.
+
+        One that was accepted and has not begun is looked at again.
+        """
+        held, live = self.approvals.held.get(run), self.runs.live.get(run)
+        if held is not None and (held.waiting.proposer, held.digest) == (peer, digest_of(proposal)):
+            held.asked_again = True
+            await self.runs.peers.send(peer, Pending(run, max(1.0, held.left())))
+            if run not in self.approvals.estimates:
+                self.costs.find_out(held, self.approvals.estimates)
+            return True
+        if live is not None and live.proposer == peer and live.state == "proposed":
+            await self.runs.forget(live, "withdrawn", f"{peer} proposes it again")
+        decided = self.runs.journal.decided.by_run.get(f"{run:08x}")
+        same = decided is not None and (decided.proposer, decided.digest) == (peer, digest_of(proposal))
+        if decided is not None and same and decided.what == "refused":
+            raise Refused(decided.reason)
+        return False
+
+    def _approved(self, held: Held, needs: int) -> str:
+        """Return what stands for an approval, given before and still good for a proposal; empty if nothing
+        does."""
+        waiting = held.waiting
+        found = self.runs.journal.decided.approved.get((waiting.proposer, held.digest))
+        if found is None or found.columns != waiting.columns or max(1, len(found.people)) < needs:
+            return ""
+        again = waiting.proposal.train is None or held.terms.runs_of_a_job is not None
+        return f"approval of run {found.run}" if again or found.run == held.number else ""
+
+    def _check_times(self, peer: str, proposal: Proposal) -> None:
+        """Raise Refused if a job was run as often as it says itself, or as this party's policy allows."""
+        if (terms := proposal.train) is None:
+            return
+        rule = policy.rule_for(self.runs.settings.policy, peer)
+        policy.check_times(rule, terms, self.runs.journal.decided.times(peer, terms.name, terms.digest()))
+
+    async def accept(
+        self, peer: str, number: int, proposal: Proposal, who: str, *, noted: bool = False
+    ) -> str:
         """Look at a proposal with its data and begin to listen for its run; returns the digest of its terms.
 
+        That is written down as the decision of `who`, unless it is `noted` already.
         Raises the reason if this party does not take part after all.
         """
         self._check_free(number, peer)
         found = await consider(self.runs.settings, self.runs.peers, peer, proposal)
         self._check_free(number, peer)  # another peer may have taken it while the data was read
         self._check_room(peer)
+        self._check_times(peer, proposal)
         run = self.runs.begin(number, peer, found.work, found.own_rows, found.minimum)
         try:
             self.runs.reserve(run)
-            if run.trains is not None and who == POLICY:
-                self.runs.journal.decide(self.decision("accepted", who, run.trains, run.number, peer))
+            if not noted and (run.trains is not None or who != POLICY):
+                self.runs.journal.decide(self._accepted(run, peer, proposal, who))
         except ColonnadeError as error:
             await self.runs.forget(run, "refused", str(error))
             raise
@@ -165,28 +221,47 @@ class Answering:
         log.info("accepted run %08x of %s", number, peer)
         return run.terms.digest()
 
-    def decision(self, what: Verdict, who: str, terms: Terms, run: str, proposer: str) -> Decision:
-        """Return a decision about a proposed job, to be written into the journal."""
+    def _accepted(self, run: Run, peer: str, proposal: Proposal, who: str) -> Decision:
+        """Return the decision that a run is accepted, by the policy or by an approval."""
+        return Decision(
+            when=stored_shares.now(),
+            what="accepted",
+            who=who,
+            about=run.about,
+            run=run.number,
+            proposer=peer,
+            digest=digest_of(proposal),
+        )
+
+    def decision(self, what: Verdict, who: str, held: Held) -> Decision:
+        """Return a decision about a proposal that was held, to be written into the journal."""
         return Decision(
             when=stored_shares.now(),
             what=what,
             who=who,
-            about=terms.name,
-            run=run,
-            proposer=proposer,
-            digest=terms.digest(),
+            about=held.about,
+            run=held.number,
+            proposer=held.waiting.proposer,
+            digest=held.digest,
         )
 
     def _unapproved(self, held: Held) -> None:
         """Refuse a proposal whose time is up."""
-        self.runs.spawn(self.refuse(held, DEADLINE, f"its operator did not approve it before {held.until}"))
+        reason = f"its operator did not approve it before {held.waiting.until}"
+        self.runs.spawn(self.refuse(held, DEADLINE, reason))
 
     async def refuse(self, held: Held, who: str, reason: str) -> None:
         """Refuse a proposal that was held, and write down who did."""
-        said = self.decision("refused", who, held.terms, held.number, held.proposer)
+        said = self.decision("refused", who, held)
         self.runs.journal.decide(msgspec.structs.replace(said, reason=reason))
         self.runs.journal.ended["refused"] += 1
-        await self.runs.peers.send(held.proposer, Answer(held.run, "", reason[:REASON_LIMIT]))
+        answer = Answer(held.waiting.run, "", self._with_contact(held.waiting.proposer, reason))
+        await self.runs.peers.send(held.waiting.proposer, answer)
+
+    def _with_contact(self, peer: str, reason: str) -> str:
+        """Return a refusal as a peer reads it, with whom it may ask."""
+        contact = policy.rule_for(self.runs.settings.policy, peer).contact
+        return f"{reason[: REASON_LIMIT - LONGEST - 10]}{f'; ask {contact}' if contact else ''}"
 
     def wait_longer(self, run: Run, seconds: float) -> None:
         """Give the proposer of an accepted run its time, since an operator of somebody else is asked."""
@@ -194,12 +269,15 @@ class Answering:
             self._expect_begin(run, min(max(seconds, 0.0), LONGEST_APPROVAL_S) + BEGIN_S)
 
     def left(self, peer: str, reason: str) -> None:
-        """Drop what a peer that went away proposed and did not begin."""
-        for held in self.approvals.drop_all(peer):
-            self.runs.journal.note(f"{held.terms.name} of {peer} waits no more: {peer} is away")
+        """Drop what a peer that went away proposed and did not begin; what waits for operators waits on."""
         for run in list(self.runs.live.values()):
             if run.proposer == peer and run.state == "proposed":
                 self.runs.spawn(self.runs.forget(run, "withdrawn", f"{peer} is away: {reason}"))
+
+    def came(self, peer: str) -> None:
+        """Give a peer that is back its time to ask again for what waits; what it does not ask for is
+        dropped."""
+        self.approvals.came(peer, lambda held: self.runs.journal.note(f"{held.about} of {peer}: {FORGOTTEN}"))
 
     def _expect_begin(self, run: Run, seconds: float) -> None:
         """Forget a run that is accepted here unless its proposer says go in time."""
@@ -217,7 +295,7 @@ class Answering:
         """Raise Refused if as many runs go on or wait here as this party's settings allow."""
         limits = self.runs.settings.limits
         going = [run.proposer for run in self.runs.live.values()]
-        going += [held.proposer for held in self.approvals.held.values()]
+        going += [held.waiting.proposer for held in self.approvals.held.values()]
         its = going.count(peer)
         # a peer without one may have one: others cannot take up all the room
         for name, count in (("runs", len(going) if its else 0), ("runs_of_a_peer", its)):
@@ -263,9 +341,9 @@ class Answering:
     async def cancelled(self, peer: str, message: Cancel) -> None:
         """Forget a proposal that was withdrawn, or end a run that a party ended."""
         held = self.approvals.held.get(message.run)
-        if held is not None and held.proposer == peer:
-            self.approvals.drop(held.run)
-            self.runs.journal.note(f"{held.terms.name}: withdrawn by {peer}: {message.reason}")
+        if held is not None and held.waiting.proposer == peer:
+            self.approvals.drop(message.run)
+            self.runs.journal.note(f"{held.about}: withdrawn by {peer}: {message.reason}")
             return
         run = self.runs.live.get(message.run)
         if run is None:  # perhaps its data is being read

@@ -13,6 +13,7 @@ from colonnade.deploy.books.unfinished import Unfinished
 from colonnade.deploy.models.stored_shares import now
 from colonnade.deploy.negotiate.agreement import Agreement
 from colonnade.deploy.negotiate.proposals import ScoringWork
+from colonnade.deploy.runs.proposed import Proposed
 from colonnade.deploy.session.session import Event, Playing, Tell
 from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Scoring, Terms
@@ -65,6 +66,9 @@ class Run:
     session: Playing
     state: str = "proposed"
     agreement: Agreement | None = None
+    proposed: Proposed | None = (
+        None  # at the proposer of a training: what is on disk while operators are asked
+    )
     task: asyncio.Task[None] | None = None
     followed: Followed = field(default_factory=Followed)
     asked_by: Tell | None = None  # at the proposer: whose command this run is

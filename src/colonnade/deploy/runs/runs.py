@@ -326,6 +326,13 @@ class Runs:
             self.resuming.heard(run.id).ended = reason
             self.resuming.heard(run.id).changed.set()
 
+    async def put_off(self, run: Run) -> None:
+        """Drop a run that has not begun and is proposed again later; nobody is told, and it costs nothing."""
+        if self.live.pop(run.id, None) is not None:
+            self.resuming.forget(run.id)
+            self._release(run)
+            await run.session.shut()
+
     async def forget(self, run: Run, state: str, reason: str) -> None:
         """Drop a run that is over and write down how it ended; one that told nothing costs no budget."""
         if self.live.pop(run.id, None) is None:

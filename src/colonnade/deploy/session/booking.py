@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 from msgspec import structs
 
@@ -14,6 +16,7 @@ from colonnade.deploy.session.session import RunSession
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Terms
+from colonnade.job.plan import Plan
 from colonnade.openings.account import heard
 from colonnade.openings.opening import Declare, Extent, Opening, most_columns
 from colonnade.openings.scoring import Request, asked_by_an_owner
@@ -113,26 +116,55 @@ async def book_scores(
     await session.guard.book(found)
 
 
-def expected(settings: Settings, contract: Contract, rows: int, columns: int) -> list[Opened]:
-    """Return what a proposed training may tell each peer, if all of these rows are common."""
-    terms, me = contract.terms, settings.name
-    test, validation = (int(rows * part) for part in (terms.split.test, terms.split.validation))
-    train = max(1, rows - test - validation)
-    plan = contract.plan(me, columns, train)
-    extent = Extent(train, test, {me: columns}, widest=most_columns(train), apart=True)
-    once = contract.conversation.openings(plan, extent)
-    told = [*whole_openings(plan, once, extent), *losses(contract)]
-    if validation:
-        scores = validation * max(1, plan.objective.classes)
-        told.append(Request(me, tuple(terms.parties), terms.active[0], validation).total(scores))
-    entry = terms.parties[me].data
-    found = opened(
-        me, entry, "", terms.name, told, rows=train, columns=max(1, columns), epsilon=epsilon_of(terms)
-    )
-    if terms.prepare.woe:
-        weighed = expected_of_weighing(settings, contract, extent)
-        found += opened(me, entry, "", terms.name, weighed, rows=train, columns=max(1, columns))
-    return found
+@dataclass(frozen=True)
+class Foreseen:
+    """What a proposed training will be, if all of this party's rows are common.
+
+    Openings of weighing have an epsilon of their own, and are apart.
+    """
+
+    plan: Plan[Any]
+    openings: list[Opening]
+    weighed: list[Opening]
+    rows: int  # that it is trained on
+
+    @staticmethod
+    def of(settings: Settings, contract: Contract, rows: int, columns: int) -> Foreseen:
+        """Return that of a job; JobError where there are too few rows for it."""
+        terms, me = contract.terms, settings.name
+        test, validation = (int(rows * part) for part in (terms.split.test, terms.split.validation))
+        train = max(1, rows - test - validation)
+        plan = contract.plan(me, columns, train)
+        extent = Extent(train, test, {me: columns}, widest=most_columns(train), apart=True)
+        once = contract.conversation.openings(plan, extent)
+        told = [*whole_openings(plan, once, extent), *losses(contract)]
+        if validation:
+            scores = validation * max(1, plan.objective.classes)
+            told.append(Request(me, tuple(terms.parties), terms.active[0], validation).total(scores))
+        weighed = expected_of_weighing(settings, contract, extent) if terms.prepare.woe else []
+        return Foreseen(plan, told, weighed, train)
+
+    @property
+    def everything(self) -> list[Opening]:
+        """All openings, with those of weighing."""
+        return [*self.openings, *self.weighed]
+
+    def told(self, settings: Settings, contract: Contract, columns: int) -> list[Opened]:
+        """Return what it may tell each peer of this party's labels and columns."""
+        terms, me = contract.terms, settings.name
+        found = []
+        for openings, epsilon in ((self.openings, epsilon_of(terms)), (self.weighed, None)):
+            found += opened(
+                me,
+                terms.parties[me].data,
+                "",
+                terms.name,
+                openings,
+                rows=self.rows,
+                columns=max(1, columns),
+                epsilon=epsilon,
+            )
+        return found
 
 
 def expected_of_weighing(settings: Settings, contract: Contract, extent: Extent) -> list[Opening]:
@@ -163,9 +195,18 @@ def sentences(settings: Settings, asked: Iterable[Opened]) -> Iterator[str]:
         unit, cell = UNITS[each.about], each.about == "columns"
         told, adds = (0.0 if known is None else bits_of(known, cell=cell)), bits_of(each, cell=cell)
         yield (
-            f"{each.peer} has heard {told:.3g} bits a {unit} of {each.entry} so far, by counting; this run "
-            f"adds at most {adds:.3g} ({each.numbers:,} numbers)."
+            f"{each.peer} has heard {figure(told)} bits a {unit} of {each.entry} so far, by counting; this "
+            f"run adds at most {figure(adds)} ({each.numbers:,} numbers)."
         )
+
+
+def figure(number: float) -> str:
+    """Return a number as people read it.
+
+    >>> figure(2593.6), figure(0.21789), figure(0.0)
+    ('2,594', '0.218', '0')
+    """
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def bits_of(account: Account, *, cell: bool) -> float:

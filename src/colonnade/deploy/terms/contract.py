@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from colonnade.conversations.conversation import Conversation
+from colonnade.deploy.agreed import checked_day, checked_line, one_script
 from colonnade.deploy.terms.model_terms import check_models, refuse_code
 from colonnade.deploy.terms.terms import FileData, Terms
 from colonnade.errors import JobError
@@ -200,6 +201,7 @@ def check_terms(terms: Terms, where: str) -> Contract:
         raise JobError(f"{where}: {text}")
 
     _check_parties_and_rows(terms, refuse)
+    _check_agreed(terms, where)
     _check_running(terms, refuse)
     check_models(terms.model, terms.parties, refuse)
     job = job_from(msgspec.to_builtins(terms.job()), where)  # with all its own checks
@@ -248,6 +250,17 @@ def _check_parties_and_rows(terms: Terms, refuse: Callable[[str], None]) -> None
             "data.test_fraction and data.validation_fraction are parts of the rows, the first above 0, the "
             "other not below, and together below 1"
         )
+
+
+def _check_agreed(terms: Terms, where: str) -> None:
+    """Refuse names that look alike, and words and days that cannot be meant."""
+    one_script(f"{where}: name", (terms.name,))
+    one_script(f"{where}: parties", terms.parties)
+    for key in ("purpose", "contract", "contact"):
+        checked_line(getattr(terms, key), f"{where}: {key}")
+    checked_day(terms.expires, f"{where}: expires")
+    if terms.runs_of_a_job is not None and terms.runs_of_a_job < 1:
+        raise JobError(f"{where}: runs_of_a_job: {terms.runs_of_a_job}; at least 1")
 
 
 def _check_running(terms: Terms, refuse: Callable[[str], None]) -> None:

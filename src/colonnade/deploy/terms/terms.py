@@ -85,6 +85,12 @@ class Terms(Training, frozen=True, kw_only=True):
     use: Use = Use()
     model: ModelTerms = ModelTerms()
     checkpoint: CheckpointTerms = CheckpointTerms()
+    # what people have agreed on; nothing is computed of it
+    purpose: str = ""  # what the model is for
+    contract: str = ""  # under which it is made
+    contact: str = ""  # whom the others' people may ask
+    expires: str = ""  # the last day, in UTC, on which it is trained and scores are given
+    runs_of_a_job: int | None = None  # how often this very job is to be run, and one approval counts
 
     @property
     def active(self) -> tuple[str, ...]:

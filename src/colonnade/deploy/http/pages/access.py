@@ -19,6 +19,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+import msgspec
+
+from colonnade.deploy.people_settings import Person
+
 SESSION_S = 8 * 3600.0
 INVITATION_S = 300.0
 WRONG_S = 1.0  # how long a wrong token takes
@@ -29,9 +33,9 @@ NAME_LIMIT = 60
 
 @dataclass
 class SignedIn:
-    """Somebody who signed in: by which name, the secret of their forms, and what to tell them next."""
+    """Somebody who signed in: who it is, the secret of their forms, and what to tell them next."""
 
-    who: str
+    who: Person
     until: float
     form: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     notice: str = ""
@@ -53,11 +57,11 @@ class Access:
 
     token: str
     sessions: dict[str, SignedIn] = field(default_factory=dict)
-    invitations: dict[str, tuple[str, float]] = field(default_factory=dict)
+    invitations: dict[str, tuple[Person, float]] = field(default_factory=dict)
     wrong: int = 0
     slow: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def invite(self, who: str) -> str:
+    def invite(self, who: Person) -> str:
         """Return a key that signs this user in once, within a few minutes."""
         _forget({key: until for key, (_, until) in self.invitations.items()}, self.invitations)
         key = secrets.token_urlsafe(32)
@@ -71,15 +75,15 @@ class Access:
             return None  # not even looked at, so that many at a time are no faster than one
         if same(token, self.token):
             called = " ".join(name.split())[:NAME_LIMIT]
-            return self._begin(f"{called or 'somebody'} (page)")
+            return self.begin(Person(called or "somebody", "page"))
         await self._slow_down()
         return None
 
     async def redeem(self, key: str) -> str | None:
         """Return the cookie of a new session for a visitor that follows a link that was not used before."""
-        who, until = self.invitations.pop(_digest(key), ("", 0.0))
-        if until > time.monotonic():
-            return self._begin(who.replace("(command)", "(page)"))
+        who, until = self.invitations.pop(_digest(key), (None, 0.0))
+        if who is not None and until > time.monotonic():
+            return self.begin(msgspec.structs.replace(who, by="page"))
         return None  # at once: nobody guesses 256 random bits
 
     def session(self, cookie: str | None) -> SignedIn | None:
@@ -92,7 +96,7 @@ class Access:
         if cookie:
             self.sessions.pop(_digest(cookie), None)
 
-    def _begin(self, who: str) -> str:
+    def begin(self, who: Person) -> str:
         """Return a new session; when there are too many the oldest ends."""
         _forget({key: each.until for key, each in self.sessions.items()}, self.sessions)
         while len(self.sessions) >= MOST_SESSIONS:
@@ -111,7 +115,7 @@ class Access:
             self.wrong -= 1
 
 
-def _forget(until: dict[str, float], of: dict[str, SignedIn] | dict[str, tuple[str, float]]) -> None:
+def _forget(until: dict[str, float], of: dict[str, SignedIn] | dict[str, tuple[Person, float]]) -> None:
     """Delete what has ended."""
     for key in [key for key, end in until.items() if end <= time.monotonic()]:
         del of[key]

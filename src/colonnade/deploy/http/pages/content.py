@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 from colonnade.deploy.books.opened import OpenedBooks
 from colonnade.deploy.daemon import views
 from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.daemon.proposal_views import proposals
 from colonnade.deploy.http.pages.access import SignedIn
+from colonnade.deploy.http.pages.parts import form, time
+from colonnade.deploy.http.pages.proposals import waiting
 from colonnade.report.html import Html, joined, tag
 from colonnade.report.summary import NAMES
 from colonnade.secure.keys import release_of
@@ -69,7 +72,7 @@ def sign_in(name: str, problem: str) -> str:
 def overview(daemon: Daemon, session: SignedIn) -> str:
     """Return the page of a daemon, for somebody who signed in."""
     settings = daemon.settings
-    out = _form("/logout", session, tag("button", "Sign out"))
+    out = form("/logout", session, tag("button", "Sign out"))
     header = tag(
         "header",
         tag("strong", daemon.me),
@@ -81,7 +84,7 @@ def overview(daemon: Daemon, session: SignedIn) -> str:
     main = tag(
         "main",
         tag("p", notice, class_="notice bad" if failed else "notice", role="status") if notice else Html(""),
-        _proposals(views.proposals(daemon), session),
+        waiting(proposals(daemon), session),
         _section("Peers", ["peer", "state", "since", "version", ""], map(_peer, views.peers(daemon))),
         _section("Runs", ["run", "about", "state", "progress"], map(_run, views.runs(daemon))),
         _models(views.stored_models(settings), session),
@@ -100,7 +103,7 @@ def overview(daemon: Daemon, session: SignedIn) -> str:
             ["when", "what", "about", "by", "digest", ""],
             [
                 (
-                    _time(each.when),
+                    time(each.when),
                     each.what,
                     f"{each.about} of {each.proposer}" if each.proposer else each.about,
                     each.who,
@@ -131,25 +134,18 @@ def _section(title: str, names: Sequence[str], rows: Iterable[Sequence[str]]) ->
 
 def _peer(peer: views.PeerView) -> tuple[str, ...]:
     state = _state("connected", "good") if peer.up else _state("away", "bad")
-    return peer.name, state, _time(peer.since or ""), peer.version or "", peer.reason
+    return peer.name, state, time(peer.since or ""), peer.version or "", peer.reason
 
 
 def _run(run: views.RunView) -> tuple[str, ...]:
     about = f"{run.about}, proposed by {run.proposer}"
     number, state = tag("code", run.run, class_="whole"), _state(run.state, TONES.get(run.state, "warn"))
     said = f" · {run.progress}" if run.when and run.progress else run.progress
-    return number, about, state, joined(_time(run.when), said, _curve(run.losses))
+    return number, about, state, joined(time(run.when), said, _curve(run.losses))
 
 
 def _state(text: str, tone: str) -> Html:
     return tag("span", text, class_=f"state {tone}")
-
-
-def _time(when: str) -> Html:
-    """Return a time in UTC as people write it: `2026-11-16 01:02 UTC`."""
-    if not when:
-        return Html("")
-    return tag("time", f"{when[:10]} {when[11:16]} UTC", datetime=when)
 
 
 def _curve(losses: list[tuple[int, float]]) -> Html:
@@ -175,68 +171,6 @@ def _curve(losses: list[tuple[int, float]]) -> Html:
     return joined(drawing, tag("span", words, class_="soft"))
 
 
-def _proposals(waiting: list[views.ProposalView], session: SignedIn) -> Html:
-    """Return the proposals that wait, each with what it gives away and the two buttons."""
-    if not waiting:
-        return Html("")
-    return joined(tag("h2", "Waiting for your approval"), *(_proposal(each, session) for each in waiting))
-
-
-def _proposal(each: views.ProposalView, session: SignedIn) -> Html:
-    leaks = [tag("li", tag("b", leak), f": {words}") for leak, words in each.leaks.items()]
-    epsilon = "no bound" if each.epsilon is None else f"{each.epsilon:g} (delta {each.delta:g})"
-    facts = {
-        "algorithm": each.algorithm,
-        "parties": ", ".join(f"{name} ({role})" for name, role in sorted(each.parties.items())),
-        "your data": f"{each.data}, {each.rows:,} rows",
-        "your columns": ", ".join(each.columns) or "none",
-        "epsilon of labels": epsilon,
-        "waits since": _time(each.since),
-        "refused after": _time(each.until),
-        "digest": tag("code", each.digest),
-    }
-    return tag(
-        "div",
-        tag("h3", f"{each.job}, proposed by {each.proposer}"),
-        tag("dl", *(joined(tag("dt", name), tag("dd", value)) for name, value in facts.items())),
-        tag("ul", *(tag("li", sentence) for sentence in each.gives_away)),
-        tag("div", "It gives away, by construction:", tag("ul", *leaks), class_="leaks"),
-        tag("details", tag("summary", "The whole job"), tag("pre", each.terms)),
-        _decide(each, session),
-        class_="card pad waits",
-        id=f"proposal-{each.run}",
-    )
-
-
-def _decide(each: views.ProposalView, session: SignedIn) -> Html:
-    digest = tag("input", type="hidden", name="digest", value=each.digest)
-    read = tag("input", type="checkbox", name="read", value="yes", required=True)
-    return tag(
-        "div",
-        _form(
-            f"/proposals/{each.run}/approve",
-            session,
-            digest,
-            tag("label", read, " I have read what it gives away"),
-            tag("button", "Approve", class_="go"),
-        ),
-        _form(
-            f"/proposals/{each.run}/refuse",
-            session,
-            digest,
-            tag(
-                "input",
-                type="text",
-                name="reason",
-                placeholder=f"reason, which {each.proposer} reads",
-                aria_label="reason",
-            ),
-            tag("button", "Refuse", class_="stop"),
-        ),
-        class_="decide",
-    )
-
-
 def _models(stored: list[views.ModelView], session: SignedIn) -> Html:
     names = ["model", "algorithm", "rows", "metrics", "made", "state", ""]
     return _section("Models", names, [_model(each, session) for each in stored])
@@ -248,15 +182,17 @@ def _model(each: views.ModelView, session: SignedIn) -> tuple[str, ...]:
         state = _state("serves", "good")
     elif each.in_use:
         state = _state("in use", "good")
-    if each.can_promote:
+    if "operator" not in session.who.roles:
+        pass
+    elif each.can_promote:
         which = tag("input", type="hidden", name="model", value=each.model)
-        button = _form("/models/promote", session, which, tag("button", "Promote"))
+        button = form("/models/promote", session, which, tag("button", "Promote"))
     elif each.can_roll_back:
         which = tag("input", type="hidden", name="name", value=each.name)
-        button = _form("/models/rollback", session, which, tag("button", "Roll back"))
+        button = form("/models/rollback", session, which, tag("button", "Roll back"))
     shown = [key for key in each.metrics if key.startswith("test_")] or list(each.metrics)
     words = [f"{NAMES.get(key, key.replace('_', ' '))} {each.metrics[key]:.4f}" for key in shown[:3]]
-    name, made = (tag("span", text, class_="whole") for text in (each.model, _time(each.created)))
+    name, made = (tag("span", text, class_="whole") for text in (each.model, time(each.created)))
     return (
         name,
         tag("span", each.algorithm, class_="whole"),
@@ -266,9 +202,3 @@ def _model(each: views.ModelView, session: SignedIn) -> tuple[str, ...]:
         state,
         button,
     )
-
-
-def _form(action: str, session: SignedIn, *parts: str) -> Html:
-    """Return a form that changes something, with the secret of the session."""
-    secret = tag("input", type="hidden", name="form", value=session.form)
-    return tag("form", secret, *parts, method="post", action=action)

@@ -18,6 +18,7 @@ from colonnade.deploy.http import monitor
 from colonnade.deploy.http.connections import listen
 from colonnade.deploy.http.pages import content
 from colonnade.deploy.http.pages.access import Access, SignedIn, comes_from_here, names_this_machine, same
+from colonnade.deploy.people_settings import Person
 from colonnade.deploy.settings import address
 from colonnade.deploy.tokens import read_token
 from colonnade.errors import ColonnadeError
@@ -72,7 +73,7 @@ class Site:
         self._server.close()
         await self._runner.cleanup()
 
-    def link(self, who: str) -> str:
+    def link(self, who: Person) -> str:
         """Return a link that opens the page once; what stands behind # is never part of a request."""
         return f"http://{self._where}/login#{self.access.invite(who)}"
 
