@@ -120,7 +120,7 @@ def test_a_run_takes_as_long_as_this_party_allows_and_its_operator_ends_it(tmp_p
         await until(lambda: any(run.state == "running" for run in daemons["telecom"].runs.values()))
         (run,) = daemons["telecom"].runs.values()
         decision = operators.stop(daemons["telecom"], run.number, ADA)
-        assert (decision.what, decision.who, decision.proposer) == ("stopped", "anna", "bank")
+        assert (decision.what, decision.who, decision.proposer) == ("stopped", "ada (command)", "bank")
         with pytest.raises(ColonnadeError) as told:
             await asyncio.wait_for(proposed, 60)
         return str(told.value)

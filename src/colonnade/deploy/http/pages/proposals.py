@@ -14,7 +14,7 @@ def waiting(proposals: list[ProposalView], session: SignedIn) -> Html:
     """Return the proposals that wait, each with what it gives away and the two buttons."""
     if not proposals:
         return Html("")
-    return joined(tag("h2", "Waiting for approval"), *(_proposal(each, session) for each in proposals))
+    return joined(tag("h2", "Waiting for your approval"), *(_proposal(each, session) for each in proposals))
 
 
 def _proposal(each: ProposalView, session: SignedIn) -> Html:
