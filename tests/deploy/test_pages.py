@@ -151,7 +151,7 @@ def test_a_proposal_is_decided_on_the_page(tmp_path: Path) -> None:
             train = heard(daemons["bank"], job(), [])
             seen = await waiting(daemons["shop"])
             _, text = await page(client, f"{url}/")
-            assert "every party can work out the label of every training row" in text
+            assert "telecom can work out the label of every training row" in text
             assert "visits" in text
             form = {"form": secret(text), "digest": seen.digest, "read": "yes", "reason": "<i>not now</i>"}
             _, text = await post(client, f"{url}/proposals/{seen.run}/{verdict}", form)

@@ -73,6 +73,7 @@ def _between_daemons(path: Path, config: Path, *, as_json: bool) -> None:
 
     from colonnade.cli.daemon import ask_to_train
     from colonnade.cli.train import followed
+    from colonnade.deploy.daemon.commands import TrainRequest
     from colonnade.deploy.programs.training import read_cost
     from colonnade.deploy.settings import read_settings
     from colonnade.deploy.terms.contract import check_terms, read_terms
@@ -82,7 +83,7 @@ def _between_daemons(path: Path, config: Path, *, as_json: bool) -> None:
     check_terms(terms, str(path))
     settings = read_settings(config)
     with followed(quiet=as_json) as tell:
-        found = ask_to_train(settings, terms, tell, timeline=False)
+        found = ask_to_train(settings, TrainRequest(terms), tell)
     worth = read_cost(settings.state, found["model"]).train.worth
     if worth is None:
         raise ShareError(f"{found['model']}: its books do not say what parties are worth")

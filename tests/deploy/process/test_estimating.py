@@ -12,7 +12,7 @@ from tests.patience import until
 
 from colonnade.deploy.books.journal import Ended, read_journal
 from colonnade.deploy.books.spent import total
-from colonnade.deploy.daemon import operators, views
+from colonnade.deploy.daemon import operators, proposal_views
 from colonnade.deploy.process.estimating import Estimate, estimated, requested
 from colonnade.deploy.terms.contract import check_terms
 from colonnade.deploy.terms.paced import paced
@@ -66,10 +66,10 @@ def test_who_is_asked_sees_the_cost_before_it_approves(tmp_path: Path) -> None:
             training = asyncio.ensure_future(daemons["bank"].train(companies.job(**SHORT)))
             shop = daemons["shop"]
             await until(lambda: bool(shop.approvals.estimates))
-            (shown,) = views.proposals(shop)
+            (shown,) = proposal_views.proposals(shop)
             assert shown.estimate is not None
             assert "rounds" in shown.cost
-            await operators.refuse(shop, shown.run, "tester")
+            await operators.refuse(shop, shown.run, companies.ADA)
             with pytest.raises(Refused, match="declined"):
                 await training
             return shown.estimate

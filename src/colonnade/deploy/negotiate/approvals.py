@@ -41,7 +41,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     proposal: Proposal
     rows: int
     columns: tuple[str, ...]
-    width: int  # of these columns once they are prepared
+    width: int  # of these columns once they are prepared for a training
     since: str
     until: str
     needs: int = 1

@@ -63,6 +63,7 @@ def _what(each: ProposalView) -> dict[str, str]:
     return {
         "algorithm": each.algorithm,
         "parties": ", ".join(f"{name} ({role})" for name, role in sorted(each.parties.items())),
+        "to expect": each.cost,
         "your data": f"{each.data}, {each.rows:,} rows",
         "your columns": ", ".join(each.columns) or "none",
         "epsilon of labels": bound if each.kind == "train" else "",
