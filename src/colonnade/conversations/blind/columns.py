@@ -81,6 +81,24 @@ def pair_streams(context: Context[Any]) -> PairStreams:
     return PairStreams(context.me, {p: hashlib.sha256(text.encode()).digest() for p, text in texts.items()})
 
 
+class OwnedColumns:
+    """An owner's columns by table, and the secret by which it turns them; of others there are none."""
+
+    def __init__(self, context: Context[Any], key: bytes) -> None:
+        blind, tables = context.plan.blind, {"train": context.train, "test": context.test}
+        self.turn: Turn | None = None
+        self.tables: dict[str, Matrix] = {}
+        if blind is not None and context.me in blind.dealers:
+            self.turn = Turn.secret(context.train.width, key)
+            self.tables = {name: table.X for name, table in tables.items() if table is not None}
+
+    def fixed(self, bits: int) -> dict[str, Columns]:
+        """Return the columns, turned and rounded to this many bits of fraction."""
+        if self.turn is None:
+            return {}
+        return {name: fixed(X, self.turn, bits) for name, X in self.tables.items()}
+
+
 def fixed(X: Matrix, turn: Turn, bits: int) -> Columns:
     """Return columns, turned and rounded; FixedPointOverflow if a value is too large or not a number."""
     with np.errstate(invalid="ignore"):  # what is not a number is refused below

@@ -87,75 +87,59 @@ def assign(
     if sources and is_large(sources, memory_of(data.memory) or MEMORY, described(data)):
         if class_weight is not None:
             raise DataError("train.class_weight: is not for data that is read in stretches; leave it out")
-        recipe = _recipe(data, None)
-        recipe = recipe.with_gaps() if gaps and as_they_are(data.scale, data.missing) else recipe
-        parties, labels, digests = deal(
-            data, SplitRequest(label_holders, task, intercept, seed, recipe), tails, fits
-        )
+        asked = SplitRequest(label_holders, task, intercept, seed, _recipe(data, None, gaps=gaps))
+        parties, labels, digests = deal(data, asked, tails, fits)
         dataset = "+".join(sorted(data.files)) if data.files else name_of(sources[0])
         guessed = task is None and data.positive is None
         return Assigned(dataset, parties, label_holders, labels, guessed, helper, large=True, digests=digests)
-    return _held_in_memory(
-        data,
-        label_holders=label_holders,
-        task=task,
-        intercept=intercept,
-        seed=seed,
-        class_weight=class_weight,
-        gaps=gaps,
-        tails=tails,
-        helper=helper,
-    )
+    defaults = _defaults(data)
+    asked = SplitRequest(label_holders, task, intercept, seed, _recipe(data, defaults, gaps=gaps))
+    return _held_in_memory(data, asked, defaults, class_weight, tails, helper)
 
 
 def _held_in_memory(
     data: Data,
-    *,
-    label_holders: tuple[str, ...],
-    task: Task | None,
-    intercept: bool,
-    seed: int,
+    asked: SplitRequest,
+    defaults: Defaults | None,
     class_weight: ClassWeight,
-    gaps: bool,
     tails: Callable[[Task], Tails],
     helper: str | None,
 ) -> Assigned:
     """Give every party its data, where all columns fit the memory."""
+    holders = asked.label_holders
     if data.files is not None:
-        train, test = _from_party_files(data, data.files, label_holders)
-        dataset, known = "+".join(sorted(data.files)), None
+        train, test = _from_party_files(data, data.files, holders)
+        dataset = "+".join(sorted(data.files))
     elif data.train is not None:
-        train, test = _from_one_table(data, data.train, seed)
-        dataset, known = name_of(source_of(data.train)), known_dataset(data.train)
+        train, test = _from_one_table(data, data.train, asked)
+        dataset = name_of(source_of(data.train))
     else:
         raise DataError("data.train: name a file or a data set, or give every party its file in data.files")
-    first, defaults = label_holders[0], None if known is None else known.defaults
+    first = holders[0]
     # of all rows where one file has them all: chance may put a rare class into the test rows alone
-    labels = _labels(train[first], task, data, defaults)
-    guessed = task is None and known is None and data.positive is None
+    labels = _labels(train[first], asked.task, data, defaults)
+    guessed = asked.task is None and defaults is None and data.positive is None
     train[first] = train[first].warned(odd_labels(labels, _raw_labels(train[first])))
     if guessed:
         train[first] = train[first].warned(like_counts(labels, _raw_labels(train[first])))
     if test is None:
-        train, test = _train_test(train, data.test_fraction, seed)
+        train, test = _train_test(train, data.test_fraction, asked.seed)
     _check_columns(data, train)
     y, y_test = _coded(labels, train[first]), _coded(labels, test[first])
-    recipe = replace(_recipe(data, defaults), tails=tails(labels.task))
-    if gaps and as_they_are(data.scale, data.missing) and not data.woe:
-        recipe = recipe.with_gaps()
+    recipe = replace(asked.recipe, tails=tails(labels.task))
     weight = training_weights(train[first], labels, class_weight)
     ones = next((party for party in (first, *train) if train[party].columns), first)
     parties = {
         party: PartyData(
             party,
-            _held(train[party], party in label_holders, y, weight),
-            _held(test[party], party in label_holders, y_test, test[first].weight),
-            replace(recipe, intercept=intercept and party == ones),
+            _held(train[party], party in holders, y, weight),
+            _held(test[party], party in holders, y_test, test[first].weight),
+            replace(recipe, intercept=asked.intercept and party == ones),
         )
         for party in train
     }
     digests = {party: digest for party, raw in train.items() if (digest := raw.reading.digest)}
-    return Assigned(dataset, parties, label_holders, labels, guessed, helper, digests=digests)
+    return Assigned(dataset, parties, holders, labels, guessed, helper, digests=digests)
 
 
 def label_holders(parties: Sequence[str], active: int | list[str]) -> tuple[str, ...]:
@@ -181,7 +165,7 @@ def label_holders(parties: Sequence[str], active: int | list[str]) -> tuple[str,
 # --- who holds which columns ------------------------------------------------------------------------
 
 
-def _from_one_table(data: Data, source: str, seed: int) -> tuple[PartyTables, PartyTables | None]:
+def _from_one_table(data: Data, source: str, asked: SplitRequest) -> tuple[PartyTables, PartyTables | None]:
     """Return every party's training and test rows, from one table whose columns are split over the
     parties."""
     train, test = read(
@@ -195,21 +179,19 @@ def _from_one_table(data: Data, source: str, seed: int) -> tuple[PartyTables, Pa
     )
     train, test = _weighted(train, data), None if test is None else _weighted(test, data)
     train = _without(train, data.drop)
-    split = _split(train, data, seed)
+    split = _split(train, data, asked)
     return _columns(train, split), None if test is None else _columns(_without(test, data.drop), split)
 
 
-def _split(train: RawTable, data: Data, seed: int) -> Split:
+def _split(train: RawTable, data: Data, asked: SplitRequest) -> Split:
     """Return who holds which columns of one table: as the job names them, or about as many each by chance."""
     if data.columns is not None:
         return split_by_name(train.columns, data.columns)
     server: Split = {SERVER: ()} if data.server == "apart" else {}
     widths = None
     if data.train is not None and not data.woe:  # the weight of evidence of a column is one column
-        known = known_dataset(data.train)
-        recipe = _recipe(data, None if known is None else known.defaults)
-        widths = learn.widths(train, recipe.categorical, recipe.rare)
-    return server | split_by_count(train.columns, data.parties or 1, seed, widths)
+        widths = learn.widths(train, asked.recipe.categorical, asked.recipe.rare)
+    return server | split_by_count(train.columns, data.parties or 1, asked.seed, widths)
 
 
 def _columns(raw: RawTable, split: Split) -> PartyTables:
@@ -340,7 +322,13 @@ def as_they_are(scale: Scale | float | None, missing: Missing | None) -> bool:
     return scale in (None, "auto") and missing in (None, "auto")
 
 
-def _recipe(data: Data, defaults: Defaults | None) -> Recipe:
+def _defaults(data: Data) -> Defaults | None:
+    """Return what is usual for the job's data set, if it is a known one."""
+    known = known_dataset(data.train) if data.files is None and data.train is not None else None
+    return None if known is None else known.defaults
+
+
+def _recipe(data: Data, defaults: Defaults | None, *, gaps: bool) -> Recipe:
     """Return how parties prepare their columns: as the job says, else as is best for a known data set."""
     usual = Recipe()
     if defaults is not None:
@@ -350,9 +338,10 @@ def _recipe(data: Data, defaults: Defaults | None) -> Recipe:
             missing=defaults.missing,
             rare=defaults.rare,
         )
-    return Recipe(
+    recipe = Recipe(
         scale=data.scale or ("none" if data.woe else usual.scale),
         categorical=usual.categorical if data.categorical is None else tuple(data.categorical),
         missing=data.missing or usual.missing,
         rare=usual.rare if data.rare is None else data.rare,
     )
+    return recipe.with_gaps() if gaps and as_they_are(data.scale, data.missing) and not data.woe else recipe

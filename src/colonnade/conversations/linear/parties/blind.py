@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from colonnade.arrays import Arrays, Matrix
+from colonnade.arrays import Arrays
 from colonnade.conversations.blind import columns
 from colonnade.conversations.blind.all_rows import add_all, all_scores
 from colonnade.conversations.blind.fixed_point import Lengths
@@ -39,7 +39,6 @@ from colonnade.errors import JobError
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.net.expect import Array, whole
 from colonnade.openings.opening import ROWS_A_WEIGHT
-from colonnade.secure.product import Columns
 from colonnade.state import Declared
 
 LOT = 12288  # rows, by vectors, whose products are prepared together
@@ -86,7 +85,7 @@ class BlindTraining:
         self.label_holder = BlindLabelHolder(context, self.schedule) if context.me == plan.evaluator else None
         self.key = columns.own_key(context, "rotation")
         context.gates.keep(self, "key")  # an owner's own secret: its weights are those of columns so turned
-        self.turn = self._secret_turn()
+        self.owned = columns.OwnedColumns(context, self.key)
         self.products = BlindProducts(context, self._sizes())
         width = max(1, plan.objective.classes)
         self.p, self.q, self.probe = slice(0, width), slice(width, 2 * width), slice(2 * width, 2 * width + 1)
@@ -101,26 +100,6 @@ class BlindTraining:
 
     # -- the columns ----------------------------------------------------------------------------------
 
-    def _secret_turn(self) -> columns.Turn | None:
-        """Return an owner's secret rotation."""
-        context, blind = self.context, self.context.plan.blind
-        if blind is None or context.me not in blind.dealers:
-            return None
-        return columns.Turn.secret(context.train.width, self.key)
-
-    def _tables(self) -> dict[str, Matrix]:
-        """Return an owner's columns by table."""
-        if self.turn is None:
-            return {}
-        test = self.context.test
-        return {"train": self.context.train.X} | ({"test": test.X} if test is not None else {})
-
-    def _fixed(self) -> dict[str, Columns]:
-        """Return an owner's columns by table, turned and rounded."""
-        if self.turn is None:
-            return {}
-        return {name: columns.fixed(X, self.turn, self.lengths.bits) for name, X in self._tables().items()}
-
     def _sizes(self) -> dict[str, int]:
         test = self.context.test
         return {"train": self.schedule.rows} | ({"test": test.rows} if test is not None else {})
@@ -129,7 +108,7 @@ class BlindTraining:
         """Return how long all owners' rows are, at the label holder; at everybody how finely they are
         written."""
         tag = self.products.next_tag()
-        found = {table: columns.lengths(X) for table, X in self._tables().items()}
+        found = {table: columns.lengths(X) for table, X in self.owned.tables.items()}
         worst = max((float(each[0]) for each in found.values()), default=0.0)
         mean = found["train"][1] / self.schedule.rows if found else 0.0
         piece = np.ceil(np.array([worst, mean]) * 2.0**8).astype(np.uint64)
@@ -149,7 +128,7 @@ class BlindTraining:
         if not gates.position:
             self.lengths = await self._lengths()
         gates.keep(self, "lengths")
-        await self.products.set_up(self._fixed(), self.probe.stop)
+        await self.products.set_up(self.owned.fixed(self.lengths.bits), self.probe.stop)
         if self.label_holder is not None:
             self._refuse_wide()
         if not gates.position and self.tuner is not None:
@@ -349,7 +328,7 @@ class BlindTraining:
                 if self.context.apart:  # scores of rows that an owner chooses tell it its weights
                     parts = dict(zip(parts, label_holder.as_told(parts.values()), strict=True))
                 return label_holder_arrays(label_holder.block.w, parts, label_holder.unit, self.lengths.bits)
-            X, bits = self._tables().get("train"), self.lengths.bits
+            X, bits = self.owned.tables.get("train"), self.lengths.bits
             return {} if X is None else owner_arrays(parts[self.context.me], self.key, X, bits)
         told = [] if label_holder is None else label_holder.as_told(parts.values())
         unveiled = await self.products.unveil(
@@ -358,7 +337,8 @@ class BlindTraining:
         if label_holder is not None:
             return {"w": label_holder.block.w}
         shape = (self.context.train.width, *self.context.plan.objective.shape)
-        if unveiled is None or self.turn is None:
+        if unveiled is None or self.owned.turn is None:
             return {"w": np.zeros(shape)}
         words, unit = unveiled
-        return {"w": self.turn.back(words.view(np.int64).T.astype(np.float64) * unit).reshape(shape)}
+        turned = self.owned.turn.back(words.view(np.int64).T.astype(np.float64) * unit)
+        return {"w": turned.reshape(shape)}
