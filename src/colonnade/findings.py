@@ -14,7 +14,7 @@ import msgspec
 from colonnade.errors import DataError
 
 FILE = "audit.json"
-Aim = Literal["labels", "columns", "epsilon", ""]
+Aim = Literal["labels", "columns", "epsilon", "ids", ""]
 
 AT_LEAST = (
     "Attacks that were measured say what a run gives away at least. That they find nothing proves nothing: "
@@ -39,6 +39,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     baseline: float | None = None
+    closed_by: str = ""  # the setting that ends what was found
     found: bool | None = None  # whether it is surely more than guessing; None where nothing was measured
 
 

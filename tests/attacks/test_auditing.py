@@ -14,9 +14,12 @@ from tests.oracles.tables import random_job, random_tables
 
 from colonnade.arrays import Words
 from colonnade.attacks import confidence
-from colonnade.attacks.audit import audit_run
+from colonnade.attacks.audit import audit, audit_run
+from colonnade.attacks.closing import CLOSED_BY
+from colonnade.attacks.registry import ATTACKS
 from colonnade.errors import DataError
 from colonnade.findings import Finding, read_findings, write_findings
+from colonnade.job import job_from
 from colonnade.job.presets import PRESETS
 from colonnade.run.federate import Tables, plan_for
 from colonnade.run.gather_result import DataFacts
@@ -30,7 +33,7 @@ def audited(tables: Tables, algorithm: str, **sections: Any) -> dict[tuple[str, 
     job = structs.replace(random_job(tables, algorithm, **sections), compare=False)
     plan, data = plan_for(job, tables)
     done = audit_run(job, DataFacts("random"), Launch(plan, data))
-    alone = [each for each in done.findings if not each.attack.endswith(", together")]
+    alone = [each for each in done.findings if not each.attack.endswith(", together") and each.aim != "ids"]
     assert {each.by for each in alone} == set(tables.train)  # nobody is left out
     return {(each.by, each.attack): each for each in alone}
 
@@ -177,3 +180,53 @@ def test_labels_show_where_nothing_veils_them(monkeypatch: pytest.MonkeyPatch) -
     tables = random_tables(parties=3, active=1, rows=300)
     found = audited(tables, "vfb-sgd", train={"epochs": 1, "batch": 64}, secure={"labels": "blind"})
     assert found["party1", "labels from veiled words"].found
+
+
+def test_packed_columns_are_read_off_weights_that_are_told_finely() -> None:
+    tables = random_tables(parties=3, active=1, rows=400)
+    found = audited(tables, "vfb2-sgd", secure={"labels": "blind"}, train={"epochs": 1})
+    packed = found["party1", "labels from packed columns"]
+    assert packed.value is not None
+    assert packed.value > 0.95
+    assert "closed by secure.reveal = 'never'" in packed.note
+    hidden = audited(tables, "vfb2-sgd", secure={"labels": "blind", "reveal": "never"}, train={"epochs": 1})
+    assert ("party1", "labels from packed columns") not in hidden
+
+
+def test_every_attack_says_what_closes_it() -> None:
+    assert {each.name for each in ATTACKS} == set(CLOSED_BY)
+
+
+@pytest.mark.parametrize("noise", [None, 2.0])
+def test_evidence_of_many_columns_gives_labels_away_unless_counts_have_noise(
+    noise: float | None, tmp_path: Path
+) -> None:
+    """A party with columns of chance: their WOE is about nothing but labels."""
+    rng, rows = np.random.default_rng(2), 400
+    table: dict[str, Any] = {f"c{k}": rng.standard_normal(rows) for k in range(120)}
+    table |= {"own": rng.standard_normal(rows), "more": rng.random(rows)}
+    table["y"] = np.where(rng.random(rows) < 0.4, "bad", "good")
+    lines = [",".join(map(str, row)) for row in zip(*table.values(), strict=True)]
+    (tmp_path / "all.csv").write_text(",".join(table) + "\n" + "\n".join(lines) + "\n")
+    shop = [name for name in table if name[0] == "c"]
+    raw = {
+        "algorithm": "vfb2-sgd",
+        "data": {
+            "train": str(tmp_path / "all.csv"),
+            "label": "y",
+            "positive": ["bad"],
+            "columns": {"bank": ["own"], "shop": shop, "rest": ["more"]},
+            "woe": True,
+        },
+        "secure": {"labels": "clear"},
+        "train": {"epochs": 1},
+        "woe": {"least": 15, "cases": 4, "bins": 8, **({} if noise is None else {"noise": noise})},
+    }
+    found = audit(job_from(raw)).findings
+    attack = next(e for e in found if (e.attack, e.by) == ("labels from weight of evidence", "shop"))
+    assert attack.value is not None
+    if noise is None:
+        assert attack.value > 0.99
+        assert "closed by woe.noise" in attack.note
+    else:
+        assert attack.value < 0.75

@@ -27,6 +27,7 @@ from colonnade.attacks.colluding import derived
 from colonnade.attacks.registry import ATTACKS, Attack
 from colonnade.attacks.transcript import Transcript
 from colonnade.conversations.context import GivenModels
+from colonnade.data.prepare.party_data import PartyData
 from colonnade.data.table import Table
 from colonnade.errors import DataError
 from colonnade.findings import Finding
@@ -129,6 +130,7 @@ class Auditor:
                 done.shares[party],
                 widths,
                 again=lambda model, party=party: self._again(party, model),  # type: ignore[misc]
+                chosen=lambda X, step, party=party: self._chosen(party, X, step),  # type: ignore[misc]
             )
             for party in done.plan.parties
         ]
@@ -141,6 +143,22 @@ class Auditor:
         order = _listening(replace(self.order, models=models), {party: heard})
         conclude(msgspec.structs.replace(self.job, compare=False), self.source, order)
         return heard
+
+    def _chosen(self, party: str, X: Floats, step: float) -> Case:
+        """Return what a party has after one pass with columns and a step of its own choice."""
+        data, plan = dict(self.order.data), self.order.plan
+        names = tuple(f"chosen {k}" for k in range(X.shape[1]))
+        for name, each in data.items():
+            train = each.prepare().train
+            if name == party:
+                train = replace(train, X=X, columns=names, categories=())
+            data[name] = PartyData.of(name, train)
+        pace = msgspec.structs.replace(plan.pace, epochs=1, step=step)
+        objective = msgspec.structs.replace(plan.objective, l2=0.0)
+        plan = msgspec.structs.replace(plan, pace=pace, objective=objective)
+        quiet = msgspec.structs.replace(self.job, compare=False)
+        _, cases = self.cases(replace(self.order, plan=plan, data=data), quiet)
+        return next(case for case in cases if case.party == party)
 
     def attacked(self, cases: list[Case]) -> Iterator[Finding]:
         """Try every attack of every party."""

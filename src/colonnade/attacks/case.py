@@ -14,16 +14,23 @@ from typing import Any
 from colonnade.arrays import Floats, Numbers
 from colonnade.attacks.transcript import Transcript
 from colonnade.data.table import Table
+from colonnade.errors import JobError
 from colonnade.job.plan import Plan
 from colonnade.models.blackbox import Model
 from colonnade.run.party import Share
+
+
+def _not_again(columns: Floats, step: float) -> Case:
+    """Refuse: this is a run that nobody can make again."""
+    raise JobError("attacks: this run cannot be made again with other columns")
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
     """One party after a run. `widths` says how many columns every party has, which is no secret here.
 
-    `again` runs the job once more with a model of this party's own making, and returns what it then heard.
+    `again` runs the job once more with a model of this party's own making, and returns what it then heard;
+    `chosen` one pass of it with columns and a step that this party chooses, and returns what it then has.
     """
 
     plan: Plan[Any]
@@ -33,6 +40,7 @@ class Case:
     share: Share
     widths: Mapping[str, int]
     again: Callable[[Model], Transcript]
+    chosen: Callable[[Floats, float], Case] = _not_again
 
     @property
     def rows(self) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 from colonnade.attacks import coalitions
 from colonnade.attacks.product_coalitions import Products, hidden_messages, learnt, product_messages
+from colonnade.conversations.align import most_written
 from colonnade.findings import Finding
 from colonnade.job.plan import Plan
 from colonnade.run.registry import CONVERSATIONS
@@ -26,8 +27,35 @@ def derived(plan: Plan[Any]) -> Iterator[Finding]:
     """Yield what coalitions of this run's parties learn."""
     if len(plan.parties) > 2 and "no-sum" not in CONVERSATIONS[plan.conversation].traits:
         yield _from_sums(plan)
+    if len(plan.parties) > 1:
+        yield from of_ids()
     if plan.blind is not None and plan.blind.dealers and plan.conversation in BY_PRODUCTS:
         yield from _from_products(_products(plan))
+
+
+def of_ids(ids: int = 100_000) -> Iterator[Finding]:
+    """Yield what a peer finds out about another's ids, between daemons: no audit of one machine has any.
+
+    A follower that solves equations writes more ids into its tables than it announced. Who asks for scores
+    learns which ids are held.
+    """
+    packed = most_written(ids, ids, "curve")
+    yield Finding(
+        attack="ids from packed tables",
+        by="any peer",
+        aim="ids",
+        success=f"{packed / ids:.2f} times the {ids:,} ids that it announced",
+        note="derived; it is counted by the size of its tables, so limits hold all the same",
+        closed_by="limits.ids, limits.ids_ratio",
+    )
+    yield Finding(
+        attack="ids by asking for scores",
+        by="any peer",
+        aim="ids",
+        success="at most 1,000 ids that are not common a day, or a hundredth of the own ids if more",
+        note="derived; ids that are common do not count, the same set again costs and tells nothing",
+        closed_by="limits.missed_ids_a_day, policy.predict",
+    )
 
 
 def _from_sums(plan: Plan[Any]) -> Finding:

@@ -13,9 +13,11 @@ from typing import Literal
 
 from colonnade.attacks import (
     encrypted,
+    evidence,
     joint_score,
     lattice,
     linear_system,
+    packed,
     split_labels,
     subspace,
     tree_bins,
@@ -25,6 +27,7 @@ from colonnade.attacks import (
     zeroth_order,
 )
 from colonnade.attacks.case import Case, Guess, LabelGuess
+from colonnade.attacks.closing import CLOSED_BY, JOINT
 from colonnade.attacks.theta import labels_from_theta
 from colonnade.conversations.cascade.row_order import BatchRows, passes_of
 from colonnade.losses import LOSSES
@@ -44,6 +47,11 @@ class Attack:
     by: Callable[[Case], bool]
     guess: Callable[[Case], Guess]
     active: bool = False
+
+    @property
+    def closed_by(self) -> str:
+        """The setting that ends what it finds."""
+        return CLOSED_BY[self.name]
 
     def applies(self, case: Case) -> bool:
         """Return whether it can be tried by this party on this run."""
@@ -73,6 +81,11 @@ def _owns_noisily(case: Case) -> bool:
     """Return whether the party is told gradients with noise, and holds no label."""
     blind = case.plan.blind
     return blind is not None and blind.told is not None and not case.holds_label and case.own.width > 0
+
+
+def _is_told_evidence(case: Case) -> bool:
+    two = LOSSES[case.plan.objective.loss].task == "binary"
+    return two and evidence.is_told_evidence(case)
 
 
 def _hears_scores(case: Case) -> bool:
@@ -167,7 +180,6 @@ def _reads_histograms(case: Case) -> bool:
 
 
 TOTALS = "totals of secure sums less its own part"
-JOINT = "columns from joint scores"
 CASCADE = ("cascade",)
 
 ATTACKS: tuple[Attack, ...] = (
@@ -235,6 +247,23 @@ ATTACKS: tuple[Attack, ...] = (
         on=("full",),
         by=_owns_noisily,
         guess=veiled.labels_from_weights,
+    ),
+    Attack(
+        name="labels from packed columns",
+        aim="labels",
+        sees="its own weights, of columns that it chose",
+        on=("backward",),
+        by=_is_told_weights,
+        guess=packed.labels_from_packed_columns,
+        active=True,
+    ),
+    Attack(
+        name="labels from weight of evidence",
+        aim="labels",
+        sees="the WOE of its own bins",
+        on=("backward", "pull", "full", "kernel", "boost", "cascade"),
+        by=_is_told_evidence,
+        guess=evidence.labels_from_evidence,
     ),
     Attack(
         name="labels from its gradients",

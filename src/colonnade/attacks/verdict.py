@@ -205,18 +205,21 @@ def _finding(
     also: bool = False,
 ) -> Finding:
     active = "departs from the protocol, unseen" if attack.active else ""
+    sure = bool(found.low > baseline or also)
+    closed = f"closed by {attack.closed_by}" if sure else ""
     return Finding(
         attack=attack.name,
         by=case.party,
         aim=attack.aim,
         success=words,
         guessing=guessing,
-        note="; ".join(each for each in (f"sees {attack.sees}", note, active) if each),
+        note="; ".join(each for each in (f"sees {attack.sees}", note, active, closed) if each),
         value=found.value,
         low=found.low,
         high=found.high,
         baseline=float(baseline),
-        found=bool(found.low > baseline or also),
+        found=sure,
+        closed_by=attack.closed_by,
     )
 
 
