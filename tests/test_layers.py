@@ -43,7 +43,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 # and within `run`, from the table of conversations down to files -> result
 RUN_LAYERS: tuple[tuple[str, ...], ...] = (
-    ("registry",),
+    ("registry", "traffic"),
     ("blind",),
     ("rules", "notes"),
     ("resolve",),

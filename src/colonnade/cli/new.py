@@ -82,10 +82,8 @@ def new(
     surveys = [Survey.of(path) for path in files]
     evident = Joining.evident(surveys) if not ids else None
     joined_by = ids * len(files) if len(ids) == 1 else tuple(evident.columns) if evident else ids
-    found = {
-        str(survey.path): survey.found(joined_by[k] if joined_by else None)
-        for k, survey in enumerate(surveys)
-    }
+    columns = joined_by or (None,) * len(files)
+    found = {str(each.path): each.found(by) for each, by in zip(surveys, columns, strict=True)}
     for path, said in found.items():
         say("\n  ".join([path, *said]))
     holder = _holder(surveys, label, joined_by)
@@ -97,7 +95,7 @@ def new(
     joining = evident or Joining.of(surveys, joined_by)
     joining.refuse_none(surveys)
     if joining.said:
-        say(f"ids:     {joining.said}" if ids else f"ids:     '{joined_by[0]}': {joining.said}")
+        say("ids:     " + joining.said if ids else f"ids:     '{joined_by[0]}': {joining.said}")
     several = _several_classes(holder, label)
     if woe and several:
         raise DataError("--woe: weight of evidence needs a label of two classes")

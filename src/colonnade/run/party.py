@@ -2,7 +2,7 @@
 
 `Party` is the lifecycle: agree on keys with every peer, make secure sums, leave when nobody needs this party
 any more, and tell the peers if something fails. `train_once` is what a party does in between: it runs the
-plan's conversation and returns its share. `coalitions.train` does so as often as the run asks for.
+plan's conversation and returns its share. `run.coalitions.train` does so as often as the run asks for.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from colonnade.privacy.noise import Noise
 from colonnade.records import Records
 from colonnade.result import Heard, Moment, Worth
 from colonnade.run.registry import CONVERSATIONS
+from colonnade.run.traffic import Traffic
 from colonnade.secure.declared import DeclaredSum
 from colonnade.secure.keys import Identity, agree, spoken
 from colonnade.secure.neighbours import draw
@@ -122,40 +123,6 @@ class Party:
             await secure.settle()
         for net in nets:
             await net.finish()
-
-
-class Traffic(msgspec.Struct, kw_only=True):
-    """How many messages and bytes a party sent and received in a run."""
-
-    messages: int
-    bytes_by_kind: dict[str, int]
-    bytes_by_peer: dict[str, int]
-    payload_by_kind: dict[str, int]  # the part of bytes_by_kind that is arrays and not framing
-    sealed_bytes: int  # what encryption adds; the rest is our own framing
-    evaluation_bytes: int
-    received_messages: int
-    received_bytes: int
-    refused: dict[str, int]
-
-    @staticmethod
-    def of(net: Endpoint, measuring: Endpoint) -> Traffic:
-        """Return the counts of a party's two networks: the one for training, and the one for measuring."""
-        meter = net.meter
-        return Traffic(
-            messages=meter.messages(),
-            bytes_by_kind=meter.bytes_by_kind(),
-            bytes_by_peer=meter.bytes_by_peer(),
-            payload_by_kind=meter.payload_by_kind(),
-            sealed_bytes=meter.sealed_bytes(),
-            evaluation_bytes=measuring.meter.bytes(evaluation=True),
-            received_messages=meter.received_messages,
-            received_bytes=meter.received_bytes,
-            refused=dict(meter.refused),
-        )
-
-    @property
-    def bytes_sent(self) -> int:
-        return sum(self.bytes_by_kind.values())
 
 
 class Share(msgspec.Struct, kw_only=True):
