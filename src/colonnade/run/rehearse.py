@@ -29,8 +29,9 @@ from colonnade.net.local import LocalHub
 from colonnade.net.network import Wire
 from colonnade.net.simulated import Link, SimulatedHub
 from colonnade.result import Moment
+from colonnade.run.coalitions import train
 from colonnade.run.inprocess import apart, gather_parties
-from colonnade.run.party import Party, Work, train
+from colonnade.run.party import Party, Work
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.keys import InProcessIdentity
 
