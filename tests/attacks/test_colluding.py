@@ -50,4 +50,4 @@ def test_what_pairs_of_a_blind_run_learn() -> None:
 
 
 def test_a_conversation_without_sums_has_none() -> None:
-    assert not found("split", 3)
+    assert {row.aim for row in found("split", 3).values()} == {"ids"}  # a matter of daemons alone
