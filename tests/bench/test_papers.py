@@ -78,9 +78,9 @@ def test_fdskl_uses_it(w8a: Path, tmp_path: Path) -> None:
     assert papers.here(papers.FDSKL).found == ["w8a"]
     bench = Bench("fdskl", "fdskl", quick=False)
     Splits(tmp_path / "out").add(bench, ["w8a"], 1, quiet)
-    errors, times = bench.grids
+    _, errors, times = bench.grids
     assert errors.rows[0][0] == "w8a"
-    assert [row[-1] for row in times.rows] == [1, 1, 17], "minutes of FDSKL, twice, and of SecureBoost"
+    assert [row[-1] for row in times.rows if row[1] in ("fdskl", "secureboost")] == [1, 17], "the paper's minutes"
 
 
 def test_asyrevel_uses_it(w8a: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

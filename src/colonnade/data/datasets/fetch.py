@@ -60,6 +60,7 @@ def _one(address: str, to: Path, tell: Callable[[str], None]) -> Path:
                     shutil.copyfileobj(answer, file)
                 return path
         except urllib.error.HTTPError as error:
+            error.close()
             if error.code != 404:
                 raise DataError(f"{address + ending}: {error}; fetch it by hand") from None
         except (urllib.error.URLError, TimeoutError, ConnectionError) as error:

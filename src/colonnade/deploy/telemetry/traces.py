@@ -14,6 +14,7 @@ import asyncio
 import hashlib
 import logging
 import time
+import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 
@@ -73,6 +74,8 @@ class Tracer:
             with urllib.request.urlopen(request, timeout=PATIENCE_S):  # noqa: S310 http(s), as settings say
                 self._silent = False
         except OSError as error:
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()
             if not self._silent:
                 log.warning("telemetry.traces: %s takes no spans: %s", self._url, error)
             self._silent = True
