@@ -71,7 +71,7 @@ def coefficients(folder: Path, as_json: bool) -> None:
 
     model, plan = _model(folder), KeptModel.read(folder).plan
     model.require_logistic("a table of p-values")
-    tables = _training_rows(folder)
+    tables = training_rows(folder)
     X = [np.asarray(b.preparation.transform(tables[p]).X) for p, b in model.blocks.items()]
     names = [(p, c) for p, b in model.blocks.items() for c in b.preparation.outputs]
     weights = np.concatenate([b.weights for b in model.blocks.values()])
@@ -185,7 +185,7 @@ def _model(folder: Path) -> LinearModel:
     return LinearModel.of(KeptModel.read(folder))
 
 
-def _training_rows(folder: Path) -> dict[str, RawTable]:
+def training_rows(folder: Path) -> dict[str, RawTable]:
     """Return every party's raw training rows, read again by the job of the run."""
     from colonnade.cli.folder import JOB
     from colonnade.errors import DataError

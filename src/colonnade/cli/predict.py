@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 @click.option(
     "--data", help="MODEL: which catalogue entry holds the rows, at every party. [default: as in training]"
 )
+@click.option(
+    "--explain", is_flag=True, help="Also every column's part of a score (SHAP). MODEL: of the own columns."
+)
+@click.option(
+    "--reasons", type=click.IntRange(min=1), metavar="N", help="Also the N columns that raise a score most."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON, and nothing else.")
 def predict(
     model: str,
@@ -42,6 +48,8 @@ def predict(
     out: Source | None,
     config: Path,
     data: str | None,
+    explain: bool,
+    reasons: int | None,
     as_json: bool,
 ) -> None:
     """Score new rows, alone with the model of a run, or together with the other parties.
@@ -54,9 +62,14 @@ def predict(
     Excel or Parquet) needs the id columns; every party looks the rows up in its own data. An id that is not
     known to all parties has an empty score.
 
+    With --explain a column's SHAP value stands beside the score: of linear models from the mean training row,
+    of boosted trees along their paths. For MODEL, a linear one whose weights this party knows, the file has
+    this party's own columns alone: it computes them from its own disk, and nobody is asked or told anything.
+
     \b
     Example:
       colonnade predict runs/job new.csv --out scores.csv
+      colonnade predict runs/job new.csv --explain --reasons 4
       colonnade predict runs/job --file bank=bank.csv --file shop=shop.csv
       colonnade predict credit new.csv --data applicants --out scores.parquet
       colonnade predict runs/job postgresql://db.bank/risk#new --out postgresql://db.bank/risk#scores
@@ -70,13 +83,27 @@ def predict(
 
         if data is not None:
             raise DataError("--data: goes with a daemon's MODEL; a run's folder takes FILE or --file")
-        predict_run(Path(model), rows_file, files, out, id_column, as_json=as_json)
+        predict_run(
+            Path(model),
+            rows_file,
+            files,
+            out,
+            id_column,
+            as_json=as_json,
+            explain=explain,
+            reasons=reasons or 0,
+        )
         return
     if files or id_column or rows_file is None or Path(model).name != model:
         raise DataError(
             f"{model}: there is no such folder of a run; for a daemon's model give a FILE of ids, "
             "and neither --file nor --id"
         )
+    if explain or reasons:
+        from colonnade.cli.explain import explain_own
+
+        explain_own(model, rows_file, config, out or Path("explained.csv"), data, reasons=reasons or 0)
+        return
     _predict_together(model, rows_file, config, out or Path("scores.csv"), data, as_json=as_json)
 
 
@@ -95,11 +122,11 @@ def _predict_together(
         raise DataError(f"{out}: scores are written as .csv or .parquet")
     check_target(out)  # before anybody is asked: scores count against what a day allows
     settings = read_settings(config)
-    keys = _keys(settings, Serving(settings.state).find(model).terms.parties[settings.name].data, data)
+    keys = keys_of(settings, Serving(settings.state).find(model).terms.parties[settings.name].data, data)
     columns = [part.tolist() for part in load_ids(ids_file, keys)]
     with followed(quiet=as_json) as tell:
         found = ask(settings, PredictRequest(model, columns, data), tell)
-    _write(out, keys, columns, found["rows"])
+    write_rows(out, keys, columns, found["rows"])
     scored = sum(row is not None for row in found["rows"])
     if as_json:
         said = {"model": found["model"], "file": str(out), "ids": len(columns[0]), "scored": scored}
@@ -109,7 +136,7 @@ def _predict_together(
     click.echo(f"{out}: {scored} of {len(columns[0])} ids scored with {found['model']}{without}")
 
 
-def _keys(settings: Settings, trained: str, data: str | None) -> tuple[str, ...]:
+def keys_of(settings: Settings, trained: str, data: str | None) -> tuple[str, ...]:
     """Return the id columns of the catalogue entry that holds the rows."""
     from colonnade.errors import JobError, suggest
 
@@ -119,7 +146,7 @@ def _keys(settings: Settings, trained: str, data: str | None) -> tuple[str, ...]
     return settings.data[name].keys
 
 
-def _write(
+def write_rows(
     target: Source, keys: tuple[str, ...], ids: list[list[str]], rows: list[dict[str, Any] | None]
 ) -> None:
     """Write ids and their scores; a row without a score has empty cells."""

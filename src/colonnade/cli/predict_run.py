@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -30,8 +30,13 @@ def predict_run(
     id_column: str | None,
     *,
     as_json: bool,
+    explain: bool = False,
+    reasons: int = 0,
 ) -> None:
-    """Score the rows of one table, or of one file per party, and write CSV to `out` or standard output."""
+    """Score the rows of one table, or of one file per party, and write CSV to `out` or standard output.
+
+    With `explain` beside every score what each column did to it, with `reasons` those that raise it most.
+    """
     from colonnade.data.table import count
     from colonnade.errors import DataError
     from colonnade.run.offline import from_files, from_table
@@ -49,15 +54,18 @@ def predict_run(
     z = model.scores(rows.tables)
     for remark in rows.remarks:
         note(remark)
+    columns = {**_first(rows, len(z)), **_columns(model, z)}
+    if explain or reasons:
+        columns |= _explained(run, model, rows, explain=explain, reasons=reasons)
     if out is None:
-        _write(sys.stdout, model, rows, z)
+        _write(sys.stdout, columns)
         return
     with written(out) as draft:
         if draft.suffix == ".parquet":
-            _write_parquet(draft, model, rows, z)
+            _write_parquet(draft, columns)
         else:
             with draft.open("w", newline="", encoding="utf-8") as file:
-                _write(file, model, rows, z)
+                _write(file, columns)
     if as_json:
         click.echo(json.dumps({"model": str(run), "file": str(out), "rows": len(z), "notes": rows.remarks}))
     else:
@@ -79,20 +87,44 @@ def _by_party(files: Sequence[str]) -> dict[str, Source]:
     return found
 
 
-def _write(file: TextIO, model: KeptModel, rows: NewRows, z: Floats) -> None:
+def _explained(
+    run: Path, model: KeptModel, rows: NewRows, *, explain: bool, reasons: int
+) -> dict[str, Iterable[object]]:
+    """Return SHAP values and reason codes as columns, by name."""
+    from colonnade.cli.credit_model import training_rows
+    from colonnade.credit.attribution import of_model
+
+    linear = any(share.manifest.kind == "linear" for share in model.shares.values())
+    found = of_model(model, rows.tables, training_rows(run) if linear else None)
+    columns: dict[str, Iterable[object]] = {}
+    count = len(found.values)
+    if explain:
+        classes = [f"_{name}" for name in model.labels.classes] if found.values.ndim == 3 else [""]
+        values, base = found.values.reshape(count, len(found.columns), -1), found.base.reshape(-1)
+        for k, name in enumerate(classes):
+            columns[f"base{name}"] = [float(base[k])] * count
+            for place, (party, column) in enumerate(found.columns):
+                columns[f"shap_{party}.{column}{name}"] = values[:, place, k].tolist()
+    given = found.reasons(reasons) if reasons else []
+    for k in range(reasons):
+        at = [each[k] if k < len(each) else None for each in given]
+        columns[f"reason_{k + 1}"] = ["" if one is None else f"{one[0]}.{one[1]}" for one in at]
+        columns[f"effect_{k + 1}"] = [None if one is None else one[2] for one in at]
+    return columns
+
+
+def _write(file: TextIO, columns: Mapping[str, Iterable[object]]) -> None:
     """Write a line for every row: its id or number, its score, its probability, what is predicted."""
-    columns = {**_first(rows, len(z)), **_columns(model, z)}
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(zip(*columns.values(), strict=True))
 
 
-def _write_parquet(path: Path, model: KeptModel, rows: NewRows, z: Floats) -> None:
+def _write_parquet(path: Path, columns: Mapping[str, Iterable[object]]) -> None:
     """Write the same as Parquet."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = {**_first(rows, len(z)), **_columns(model, z)}
     pq.write_table(pa.table({name: pa.array(list(values)) for name, values in columns.items()}), path)
 
 

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from colonnade.arrays import Floats
 from colonnade.conversations.kernel.predict import KernelShare, KernelShares
+from colonnade.credit.attribution import Attributions
 from colonnade.data.prepare.party_data import Recipe
 from colonnade.data.prepare.prepare import Missing, Rare
 from colonnade.data.prepare.scaling import Scale
@@ -293,6 +294,14 @@ class Vertical(BaseEstimator, ABC):
         if not isinstance(self._fitted.kind, KernelShares):
             raise AttributeError("kernel_: this is no kernel machine")  # noqa: TRY004  as getattr has it
         return {party: KernelShare.from_arrays(share) for party, share in self._fitted.shares.items()}
+
+    def shap_values(self, X: Any) -> Attributions:
+        """Return the SHAP values of rows: every column's part of a score, from the base that all begin at.
+
+        Interventional of linear models, from the mean training row; path-dependent of boosted trees. Between
+        companies each party could compute those of its own columns of a linear model alone.
+        """
+        return self._fitted.attributions(self._tables(X))
 
     def report(self, path: str | Path, X_test: Any = None, y_test: ArrayLike | None = None) -> Path:
         """Write a page that needs nothing else (.html), or how training went as a figure (.svg).

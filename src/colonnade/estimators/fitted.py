@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -12,8 +12,10 @@ import numpy as np
 from colonnade.arrays import Arrays, Floats
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Holding, ShareKind
+from colonnade.credit.attribution import Attributions, attributions
 from colonnade.data.prepare.prepare import Preparation
 from colonnade.data.table import INTERCEPT, RawTable
+from colonnade.errors import ShareError
 from colonnade.estimators.given_models import model_of
 from colonnade.job.plan import Plan
 from colonnade.run.registry import CONVERSATIONS
@@ -33,6 +35,7 @@ class Fitted:
     shares: dict[str, Arrays]
     own: Mapping[str, object]
     head: object = None
+    means: Mapping[str, Floats] = field(default_factory=dict)  # of prepared training columns, by party
 
     @property
     def kind(self) -> ShareKind:
@@ -46,6 +49,12 @@ class Fitted:
             X = preparation.transform(tables[party]).X
             holdings[party] = Holding(self.plan, party, self.shares[party], X, self._models(party))
         return self.kind.together(holdings)
+
+    def attributions(self, tables: Mapping[str, RawTable]) -> Attributions:
+        """Return the SHAP values of rows."""
+        if self.kind.name == "linear" and not self.means:
+            raise ShareError("shap_values: this model was stored by an earlier version; fit it again")
+        return attributions(self.plan, self.preparations, self.shares, tables, self.means)
 
     def coefficients(self) -> dict[str, Floats]:
         """Return the weights of a linear model by party, without the intercept; none of any other model."""
@@ -98,6 +107,7 @@ class Fitted:
             "shares": self.shares,
             "own": dict(self.own),
             "head": self.head,
+            "means": dict(self.means),
         }
 
     @staticmethod
@@ -106,7 +116,7 @@ class Fitted:
         settings = CONVERSATIONS[plain["conversation"]].settings
         plan: Plan[Any] = msgspec.json.decode(plain["plan"], type=Plan[settings])  # type: ignore[valid-type]
         made = {party: Preparation.from_dict(each) for party, each in plain["preparations"].items()}
-        return Fitted(plan, made, plain["shares"], plain["own"], plain["head"])
+        return Fitted(plan, made, plain["shares"], plain["own"], plain["head"], plain.get("means", {}))
 
 
 def without_ones(columns: tuple[str, ...]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import structs
 
 from colonnade.arrays import Floats
+from colonnade.credit.attribution import means_of
 from colonnade.data.prepare.party_data import PartyData, Recipe
 from colonnade.data.prepare.prepare import refuse_nothing
 from colonnade.data.split.assign import as_they_are
@@ -24,6 +25,7 @@ from colonnade.job import ModelSpecs
 from colonnade.losses import LOSSES
 from colonnade.result import Described, Result
 from colonnade.run.federate import Tables, run_tables
+from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.resolve import Composition
 
 
@@ -69,7 +71,9 @@ def train(
     done = run_tables(composition.job, given, progress=progress)
     preparations = {party: each.preparation for party, each in prepared.items() if each.preparation}
     shares = {party: dict(share.weights) for party, share in done.shares.items()}
-    fitted = Fitted(done.plan, preparations, shares, own, head)
+    linear = CONVERSATIONS[done.plan.conversation].share.name == "linear"
+    means = {party: means_of(table.X) for party, table in tables.items()} if linear else {}
+    fitted = Fitted(done.plan, preparations, shares, own, head, means)
     described = _described(data, fitted, chosen, copies)
     return fitted, structs.replace(done.result, data=described), tables[done.plan.evaluator]
 
