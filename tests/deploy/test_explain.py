@@ -21,7 +21,7 @@ def test_each_company_explains_its_own_columns_alone(tmp_path: Path) -> None:
     async def program(daemons: dict[str, Daemon]) -> None:
         await daemons["bank"].train(job(algorithm="lbfgs", train={"l2": 1e-3, "epochs": 50}))
         await daemons["bank"].train(
-            job(name="trees", algorithm="secureboost", train={"epochs": 2}, secure={"labels": "clear"})
+            job(name="trees", algorithm="secureboost", train={"epochs": 2}, secure={"labels": "clear"}, trees={"bits": 6})
         )
         for name in NAMES:
             await settled(daemons[name])

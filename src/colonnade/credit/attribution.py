@@ -2,7 +2,7 @@
 
 Linear models: interventional. A column's value is its part of the score less its mean part over the training
 rows (those of the model's own preparation). For a score that is a sum over columns that is the Shapley value
-exactly, whatever columns have to do with each other.
+exactly, with any correlation of columns.
 
 Boosted trees: path-dependent (`trees.attribution`). What goes which way where a column is unknown is as the
 cover of the trees says, so no training row is needed.
