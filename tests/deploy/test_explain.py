@@ -21,7 +21,13 @@ def test_each_company_explains_its_own_columns_alone(tmp_path: Path) -> None:
     async def program(daemons: dict[str, Daemon]) -> None:
         await daemons["bank"].train(job(algorithm="lbfgs", train={"l2": 1e-3, "epochs": 50}))
         await daemons["bank"].train(
-            job(name="trees", algorithm="secureboost", train={"epochs": 2}, secure={"labels": "clear"}, trees={"bits": 6})
+            job(
+                name="trees",
+                algorithm="secureboost",
+                train={"epochs": 2},
+                secure={"labels": "clear"},
+                trees={"bits": 6},
+            )
         )
         for name in NAMES:
             await settled(daemons[name])
@@ -38,11 +44,11 @@ def test_each_company_explains_its_own_columns_alone(tmp_path: Path) -> None:
     assert "5 of 6 ids explained by 1 own columns" in done.stdout
     share = stored_shares.load(folder / "runs" / "models", "repaid")
     visits = np.array([float(row["visits"]) for row in rows])
-    found = list(csv.DictReader(out.open()))
+    with out.open() as file:
+        found = list(csv.DictReader(file))
     slope = [float(row["shap_visits"]) for row in found[:5]]
     (w,) = share.arrays["w"]
-    scaled = share.preparation.to_dict()
-    assert scaled["columns"] == ["visits"]
+    assert share.preparation.columns == ("visits",)
     assert np.polyfit(visits[:5], slope, 1)[0] * (visits - visits.mean())[:5] == pytest.approx(
         slope, abs=1e-9
     )
