@@ -34,7 +34,7 @@ from colonnade.openings.limits import OpeningLimits
 from colonnade.openings.opening import DOUBLE, Extent, Opening
 from colonnade.result import Estimate, Worth
 from colonnade.run.compared import base_scores
-from colonnade.run.party import Party, Share, Work, train_once
+from colonnade.run.party import Party, Share, Work, told_by, train_once
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.worth import NEAREST, Coalition, Game, as_told, rounded, worth_of
 
@@ -57,6 +57,8 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
     share = await train_once(party, work, net, measuring)
     if work.plan.value:
         share.worth = await _worth(party, work, share, net, measuring)
+        whole = whole_openings(work.plan, work.openings(net.me), work.extent(net.me))
+        share.opened = told_by(net.me, whole, work.train.rows)
     await party.leave(net, *([] if measuring is None else [measuring]))
     return share
 

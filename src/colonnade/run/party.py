@@ -317,14 +317,14 @@ def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> 
         chosen=outcome.chosen,
         tensors=dict(outcome.tensors),
         test_scores=scribe.test_scores if scribe is not None else None,
-        opened=_told(work, net.me, told or outcome.epsilon),
+        opened=told_by(net.me, work.openings(net.me), work.train.rows, told or outcome.epsilon),
     )
 
 
-def _told(work: Work, me: str, epsilon: float | None) -> list[Heard]:
+def told_by(me: str, openings: list[Opening], rows: int, epsilon: float | None = None) -> list[Heard]:
     """Return what every other party hears of this one, at the most; `epsilon` bounds what it tells of a
     label."""
-    found = [each for each in heard(work.openings(me), work.train.rows) if each.of == me]
+    found = [each for each in heard(openings, rows) if each.of == me]
     return [
         msgspec.structs.replace(each, epsilon=epsilon) if each.about == "labels" else each for each in found
     ]
