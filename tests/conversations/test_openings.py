@@ -60,6 +60,10 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
         "lbfgs",
         {"secure": {"labels": "blind", "products": "encrypted"}, "parties": 2, "rows": 800},
     ),
+    "encrypted, never": (
+        "lbfgs",
+        {"secure": {"labels": "blind", "reveal": "never"}, "parties": 2, "rows": 800},
+    ),
     "fdskl-uncached": ("fdskl", {"kernel": {"cache": False}}),
     "vafl-dp": ("vafl-dp", {"privacy": {"epsilon": 8.0, "delta": 1e-5}}),
     "noisy labels": ("vfb2-saga", {"privacy": {"mechanism": "labels", "epsilon": 2.0}, "active": 1}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from tests.deploy.joined import ids_of
 
 from colonnade.deploy.daemon import commands, verbs
 from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.models import stored_shares
+from colonnade.deploy.terms.contract import read_terms
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import ColonnadeError, Refused
 
@@ -24,16 +27,67 @@ def terms(**secure: Any) -> Terms:
     return job(NAMES, algorithm="lbfgs", train=train, secure={"labels": "blind", **secure})
 
 
+@pytest.mark.parametrize(
+    ("secure", "train", "reveal"),
+    [
+        ({}, {}, "never"),
+        ({"reveal": "owner"}, {}, "owner"),
+        ({"epsilon": 5.0}, {}, "owner"),
+        ({}, {"loss": "poisson"}, "owner"),
+        ({"labels": "clear"}, {}, "owner"),
+    ],
+)
+def test_a_job_that_does_not_say_keeps_weights_in_parts_where_that_can_be(
+    tmp_path: Path, secure: dict[str, Any], train: dict[str, Any], reveal: str
+) -> None:
+    keys = {"labels": "blind", **secure}
+    lines = ['name = "repaid"', 'algorithm = "lbfgs"', "[secure]"]
+    lines += [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
+    lines += ["[train]", *(f"{key} = {json.dumps(value)}" for key, value in train.items())]
+    for name in NAMES:
+        lines += [f"[parties.{name}]", 'data = "customers"', f"label = {json.dumps(name == 'bank')}"]
+    path = tmp_path / "job.toml"
+    path.write_text("\n".join(lines))
+    assert read_terms(path).secure.reveal == reveal
+
+
+def test_weights_in_parts_train_on_few_rows_and_score_new_ones(tmp_path: Path) -> None:
+    """With few rows and policies that accept nothing, as nobody is told anything of them."""
+    consortium = lay_out(tmp_path, NAMES, bank=NOTHING, shop=NOTHING)
+    wanted = ids_of(tmp_path / "bank" / "applicants.csv", "id")
+
+    async def program(daemons: dict[str, Daemon]) -> Any:
+        proposed = terms(reveal="never")
+        manifest = await daemons["bank"].train(proposed)
+        for name in NAMES:
+            await settled(daemons[name])
+        request = commands.PredictRequest(proposed.name, [wanted], "applicants")
+        found = []
+        for _ in range(2):
+            rows = (await control._predict(daemons["bank"], request, lambda event: None))["rows"]
+            found.append([row["score"] for row in rows if row is not None])
+        return manifest, found
+
+    manifest, found = together(consortium, program)
+    assert manifest.metrics["test_accuracy"] > 0.6
+    assert len(found[0]) > 20
+    assert found[0] == pytest.approx(found[1], abs=2e-3)  # noise of a score is that of its row
+    for name in NAMES:
+        share = stored_shares.load(tmp_path / name / "runs" / "models", "repaid")
+        assert "w" not in share.arrays
+        assert {"own", "others", "turn"} <= set(share.arrays)
+
+
 def test_few_rows_are_trained_on_where_job_and_policies_say_so(tmp_path: Path) -> None:
     consortium = lay_out(tmp_path, NAMES, bank=FEW, shop=FEW)
     wanted = ids_of(tmp_path / "bank" / "applicants.csv", "id")
 
     async def program(daemons: dict[str, Daemon]) -> Any:
         with pytest.raises(ColonnadeError, match=r"secure.few_rows: \d+ rows for \d columns of \w+ are few"):
-            await daemons["bank"].train(terms())
+            await daemons["bank"].train(terms(reveal="owner"))
         for name in NAMES:
             await settled(daemons[name])
-        accepted = terms(few_rows=True)
+        accepted = terms(reveal="owner", few_rows=True)
         manifest = await daemons["bank"].train(accepted)
         for name in NAMES:
             await settled(daemons[name])
@@ -57,6 +111,6 @@ def test_a_policy_that_accepts_nothing_refuses_clear_labels_and_few_rows(tmp_pat
             await daemons["bank"].train(terms(few_rows=True))
         # what follows is refused for its rows alone: nothing in the job is
         with pytest.raises(ColonnadeError, match=r"secure.few_rows: \d+ rows"):
-            await daemons["bank"].train(terms())
+            await daemons["bank"].train(terms(reveal="owner"))
 
     together(consortium, program)

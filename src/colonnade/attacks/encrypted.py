@@ -62,6 +62,8 @@ def labels_from_ciphertexts(case: Case) -> LabelGuess:
             break
     if len(found) < 2:
         return LabelGuess(np.zeros(case.rows))
+    if case.plan.blind.reveal == "never":  # type: ignore[union-attr]
+        return LabelGuess(-found[1].ravel()[: case.rows])  # theta of the first pass is A's alone
     for together in (1, 2, 4, 8, 16, 32, 64, 128):
         of_a_chunk = ring.degree // together
         if len(found[1]) == -(-case.rows // of_a_chunk):

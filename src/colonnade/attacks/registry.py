@@ -98,7 +98,9 @@ def _owns_encrypted(case: Case) -> bool:
 
 
 def _holds_encrypted(case: Case) -> bool:
-    return _encrypted(case) and case.holds_label
+    """Return whether the party holds the label and is told gradients with noise."""
+    blind = case.plan.blind
+    return _encrypted(case) and blind is not None and blind.told is not None and case.holds_label
 
 
 def _asks_blindly(case: Case) -> bool:

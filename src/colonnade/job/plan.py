@@ -112,7 +112,7 @@ class Blind(Section, frozen=True):
     @property
     def told(self) -> Noisy | None:
         """How owners are told gradients with noise; None: nobody is told any."""
-        return self.encrypted or self.noisy
+        return None if self.reveal == "never" else self.encrypted or self.noisy
 
 
 class Plan(Section, Generic[C], frozen=True, kw_only=True):

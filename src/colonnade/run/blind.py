@@ -18,6 +18,7 @@ from colonnade.errors import JobError, suggest
 from colonnade.job import Job, Training
 from colonnade.job.plan import Blind, Encrypted, Facts, Hidden, Noisy
 from colonnade.job.sections import LabelsName, ProductsName, RevealName
+from colonnade.losses import LOSSES
 from colonnade.secure.sums import HIDING, SUMS
 
 TWO_PARTIES = (
@@ -106,9 +107,28 @@ def _products_faults(job: Job, conversation: Conversation[Any], parties: int) ->
             "or set secure.products = 'dealer' with a third party"
         )
     if encrypts and secure.reveal == "never":
+        yield from _never_faults(job, alone=alone)
+
+
+def _never_faults(job: Job, *, alone: bool) -> Iterator[JobError]:
+    """Yield what does not go together with weights of `lbfgs` that nobody knows."""
+    words = "secure.reveal = 'never': "
+    if not alone:
         yield JobError(
-            f"secure.reveal = 'never': {job.algorithm} has every owner know its own weights; use 'owner'"
+            f"{words}between three and more parties {job.algorithm} has every owner know its own "
+            "weights; use 'owner', or algorithm = 'vfb2-saga'"
         )
+    elif not _in_parts(job):
+        yield JobError(
+            f"{words}theta of the {job.train.loss} loss cannot be made of scores in parts; use 'owner'"
+        )
+    if job.secure.epsilon is not None:
+        yield JobError(f"{words}no gradient is told that epsilon could be of; drop secure.epsilon")
+
+
+def _in_parts(job: Training) -> bool:
+    """Return whether theta of a job's loss can be made of scores that two parties have in parts."""
+    return job.train.loss is None or LOSSES[job.train.loss].shared_form is not None
 
 
 def encrypted_between(products: ProductsName, conversation: Conversation[Any], parties: int) -> bool:
@@ -137,11 +157,15 @@ def reveal_of(
 ) -> RevealName:
     """Return who learns weights between companies, where the job does not say: nobody, if that can be.
 
-    Scores without a party need each party's mean part, and hidden scores no weights to score with.
+    Scores without a party need each party's mean part, and hidden scores no weights to score with. Of two
+    parties that encrypt, weights stay in parts where theta can be made of scores in parts.
     """
-    blind = labels_of(terms, conversation, parties) == "blind" and parties > 2
-    kept = blind and terms.secure.scores != "hidden" and not degraded
-    return "never" if kept and "weights-apart" in conversation.traits else "owner"
+    blind = labels_of(terms, conversation, parties) == "blind" and not degraded
+    if encrypted_between(terms.secure.products, conversation, parties):
+        apart = _in_parts(terms) and terms.secure.epsilon is None
+    else:
+        apart = parties > 2 and terms.secure.scores != "hidden" and "weights-apart" in conversation.traits
+    return "never" if blind and apart else "owner"
 
 
 def labels_of(terms: Training, conversation: Conversation[Any], parties: int) -> LabelsName:
@@ -191,6 +215,8 @@ def encrypted_of(job: Job, facts: Facts) -> Encrypted:
     if len(facts.label_holders) > 1:
         raise JobError(BOTH_HOLD)
     terms = structs.asdict(noisy_of(job, facts))
+    if job.secure.reveal == "never":
+        terms["tight"] = False  # no weight tells anything, however few rows there are
     return Encrypted(**terms, profile="lean" if facts.rows <= MOST_LEAN else "strict")
 
 

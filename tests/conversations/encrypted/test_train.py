@@ -179,7 +179,6 @@ def test_epsilon_asks_for_noise_and_is_reported() -> None:
         ({"products": "dealer"}, {}, "two parties have no third one"),
         ({"epsilon": 1.0, "noise": 3.0}, {}, "secure.epsilon: says how much noise"),
         ({"noise": 0.0}, {}, "secure.noise: 0 rows; from 0.25"),
-        ({"reveal": "never"}, {}, "has every owner know its own weights"),
         ({"helper": "party1"}, {}, "products are encrypted between two parties and nobody deals"),
         ({}, {"loss": "smooth_hinge"}, "theta of the smooth_hinge loss cannot be shared"),
         ({}, {"target": 0.1}, "nobody knows the loss before the end"),

@@ -23,6 +23,8 @@ def of_full_runs(plan: Plan[FullSettings], extent: Extent) -> list[Opening]:
     """Return what L-BFGS on all rows opens, in clear or between two parties alone."""
     if plan.blind is None:
         return of_full(plan, extent)
+    if plan.blind.encrypted is not None and plan.blind.reveal == "never":
+        return of_parted(plan, extent)
     if plan.blind.encrypted is not None:
         return of_encrypted(plan, plan.blind.encrypted, extent)
     return of_dealt(plan, plan.blind, extent)
@@ -87,6 +89,23 @@ def of_encrypted(plan: Plan[FullSettings], terms: Encrypted, extent: Extent) -> 
         found.follows("gradients", kept, others, (party,), every, about=about, bits=bits)
     root = plan.evaluator
     found.follows("scores", 1, found.others(root), (root,), "in the end", about="columns")
+    return found.openings
+
+
+def of_parted(plan: Plan[FullSettings], extent: Extent) -> list[Opening]:
+    """Return what a run opens whose weights stay in parts: sizes, and in the end how good the model is."""
+    found, root = Declaration(plan, extent), plan.evaluator
+    found.gates()
+    for party in plan.parties:
+        _told(found, "sizes", 2 + 3 * (party == root), party, "at the start", CODE_BITS)
+        _told(found, "sizes", CODES, party, "in the end", CODE_BITS)
+        if party != root:
+            # sums of both in one number each, in parts that are uniform but for what they add up to
+            _told(found, "penalties", 3, party, "in the end", DOUBLE)
+    bits = SCORE_BITS + 4  # in steps of 1/256
+    found.follows(
+        "scores", 1 + extent.test, found.others(root), (root,), "in the end", about="columns", bits=bits
+    )
     return found.openings
 
 

@@ -87,9 +87,14 @@ def check_columns(facts: Facts) -> None:
 
 def notes(plan: Plan[FullSettings]) -> list[str]:
     """Return what a run gives away: theta, or in a blind run gradients with noise."""
-    terms = None if plan.blind is None else plan.blind.told
-    if plan.blind is None or terms is None:
+    if plan.blind is None:
         return theta_notes(plan)
+    terms = plan.blind.told
+    if terms is None:
+        return [
+            "nobody is sent a label, a column, a score of a training row, a gradient or a weight: products "
+            "are encrypted, and weights stay in two parts; rows are scored by both together"
+        ]
     how = "nobody is sent a label, a column or a score of a training row: products are encrypted"
     if plan.blind.encrypted is None:
         how = blind_notes(plan)[0]

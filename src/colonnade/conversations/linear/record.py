@@ -25,6 +25,7 @@ from colonnade.conversations.linear.job_choices import (
     usual_batch,
 )
 from colonnade.conversations.linear.openings import of_backward
+from colonnade.conversations.linear.parted import parted_scores
 from colonnade.conversations.linear.parties.blind_refusals import (
     blind_notes,
     check_blind,
@@ -55,14 +56,17 @@ class LinearShares:
         return job.secure.reveal == "owner"
 
     def scorer(self, holding: Holding) -> Scorer:
-        if holding.plan.blind is not None and holding.plan.blind.reveal == "never":
-            return BlindScorer(holding, holding.plan.blind)
+        blind = holding.plan.blind
+        if blind is not None and blind.reveal == "never":
+            return BlindScorer(holding, blind) if blind.encrypted is None else parted_scores.scorer(holding)
         X = holding.X
         return SummedPart(rows_of(X).scores(0, int(X.shape[0]), np.asarray(holding.arrays["w"])))
 
     def together(self, holdings: Mapping[str, Holding]) -> Floats:
         if any("part" in held.arrays for held in holdings.values()):
             return blind_together(holdings)
+        if any("own" in held.arrays for held in holdings.values()):
+            return parted_scores.together(holdings)
         z: Floats = np.sum([held.X @ held.arrays["w"] for held in holdings.values()], axis=0)
         return z
 

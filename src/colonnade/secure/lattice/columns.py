@@ -170,10 +170,15 @@ def in_chunks(ring: CoefficientParameters, t: Words, together: int = 1) -> Words
 
 def encrypted_weights(key: SecretKey, ring: CoefficientParameters, w: Words) -> Ciphertexts:
     """Return weights modulo t, each encrypted as a constant, for `scores`."""
+    return key.encrypt(weights_in_groups(ring, w))
+
+
+def weights_in_groups(ring: CoefficientParameters, w: Words) -> Words:
+    """Return weights as constant polynomials, as `scores` takes them: [groups, weights of a group, N]."""
     groups = -(-len(w) // WIDTH)
     messages = np.zeros((groups * WIDTH, ring.degree), dtype=np.uint64)
     messages[: len(w), 0] = w
-    return key.encrypt(messages.reshape(groups, WIDTH, ring.degree))
+    return messages.reshape(groups, WIDTH, ring.degree)
 
 
 def askers_part(key: SecretKey, got: CoefficientAnswer, count: int, every: int) -> Words:

@@ -53,13 +53,22 @@ async def tell_loss(
 
 
 async def learn_loss(
-    line: PeerLine, ring: CoefficientParameters, factors: ProductFactors, noise: OwnNoise
+    line: PeerLine,
+    ring: CoefficientParameters,
+    factors: ProductFactors,
+    noise: OwnNoise,
+    largest: float | None = None,
 ) -> float:
-    """Return the sum of all rows' losses but for what each party adds by itself; at the label holder."""
+    """Return the sum of all rows' losses but for what each party adds by itself; at the label holder.
+
+    `largest` is what a row's is at the most in the mean, where that is known: lengths bound it, but loosely.
+    """
     rng = noise.rounding("loss")
     other = size_of(int((await line.told(1, *_CODES))[0]))
     own = float(np.linalg.norm(factors.products)) or 1.0
-    bits = min(2 * MOST_BITS, int(np.floor(np.log2(ring.plain / 2 / (LOUD * own * other)))))
+    terms, rows = factors.products.shape
+    bound = own * other if largest is None else largest * min(rows, max(1, ROWS // terms))
+    bits = min(2 * MOST_BITS, int(np.floor(np.log2(ring.plain / 2 / (LOUD * bound)))))
     right = int(np.clip(round((bits + np.log2(own / other)) / 2), -20, 40))
     await line.tell(right, bits)
     total = 0.0
