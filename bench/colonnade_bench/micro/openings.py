@@ -25,6 +25,11 @@ ROWS, TEST = 24_000, 6_000
 PRIVATE = {"epsilon": 1.0, "delta": 1e-5}  # of algorithms that demand it
 ADDED: dict[str, dict[str, Any]] = {
     "two parties, lbfgs": {"algorithm": "lbfgs", "secure": {"labels": "blind"}, "parties": 2},
+    "two parties, lbfgs, never": {
+        "algorithm": "lbfgs",
+        "secure": {"labels": "blind", "reveal": "never"},
+        "parties": 2,
+    },
     "lbfgs, blind": {"algorithm": "lbfgs", "secure": {"labels": "blind"}},
     "lbfgs, hidden": {"algorithm": "lbfgs", "secure": {"labels": "blind", "scores": "hidden"}},
     "lbfgs, noisy labels": {"algorithm": "lbfgs", "privacy": {"mechanism": "labels", **PRIVATE}},

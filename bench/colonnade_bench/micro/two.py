@@ -3,7 +3,7 @@
     python -m colonnade_bench.micro.two [--sets a9a uci-credit givemesomecredit breast-cancer] [--repeat 3]
     python -m colonnade_bench.micro.two --wan 0 40
     python -m colonnade_bench.micro.two --grow 30000x20 200000x40
-    python -m colonnade_bench.micro.two --audit a9a breast-cancer
+    python -m colonnade_bench.micro.two --audit a9a breast-cancer --modes blind never
 
 A set may also be FILE:LABEL, a CSV file, whose columns are prepared as a user's are (outliers capped).
 Columns are dealt to two parties, of which the first holds the label; everything else is as a job has it that
@@ -27,11 +27,15 @@ from colonnade.job import Job, job_from
 from colonnade.run.federate import Finished, Tables, federate, run_tables
 
 SETS = ("a9a", "uci-credit", "givemesomecredit", "breast-cancer")
-MODES = ("clear", "blind")
+MODES: dict[str, dict[str, str]] = {
+    "clear": {"labels": "clear"},
+    "blind": {"labels": "blind"},
+    "never": {"labels": "blind", "reveal": "never"},
+}
 
 
-def job_of(data: str, labels: str, **sections: Any) -> Job:
-    """A job of two parties that says nothing but whether labels are blind; data is a set, or FILE:LABEL."""
+def job_of(data: str, mode: str, **sections: Any) -> Job:
+    """A job of two parties that says nothing but what is hidden; data is a set, or FILE:LABEL."""
     path, _, label = data.partition(":")
     named = {"label": label} if label else {}
     return job_from(
@@ -39,7 +43,7 @@ def job_of(data: str, labels: str, **sections: Any) -> Job:
             "algorithm": "lbfgs",
             "world": "local",
             "data": {"train": path, "parties": 2, **named},
-            "secure": {"labels": labels},
+            "secure": MODES[mode],
             **sections,
         }
     )
@@ -50,13 +54,13 @@ def cpu_of(done: Finished) -> float:
     return sum(share.cpu_seconds or 0.0 for share in done.shares.values())
 
 
-def sets(names: list[str], repeat: int) -> None:
+def sets(names: list[str], repeat: int, modes: list[str]) -> None:
     """Accuracy, AUC and loss beside clear, and what a run takes."""
     heads = ("set", "mode", "accuracy", "AUC", "loss above optimum", "CPU s", "set-up", "MB", "s")
     print("".join(f"{head:>20}" if k in (0, 4) else f"{head:>10}" for k, head in enumerate(heads)))
     for name in names:
-        for mode in MODES:
-            runs = [federate(job_of(name, mode)) for _ in range(repeat if mode == "blind" else 1)]
+        for mode in modes:
+            runs = [federate(job_of(name, mode)) for _ in range(1 if mode == "clear" else repeat)]
             once = federate(job_of(name, mode, compare=False, train={"epochs": 1}))
             told = [run.result for run in runs]
             mean = {key: np.mean([each.metrics[key] for each in told]) for key in told[0].metrics}
@@ -71,18 +75,18 @@ def sets(names: list[str], repeat: int) -> None:
             )
 
 
-def wan(latencies: list[float], names: list[str]) -> None:
+def wan(latencies: list[float], names: list[str], modes: list[str]) -> None:
     """Seconds of a simulated network, on which computing is charged by a cost model."""
     for name in names:
         for latency in latencies:
-            for mode in MODES:
+            for mode in modes:
                 network = {"latency_ms": latency, "bandwidth_mbps": 1000.0}
                 job = job_of(name, mode, world="simulated", compare=False, network=network)
                 done = federate(job).result
                 print(f"{name:>20}{mode:>10}{latency:8.0f} ms{done.cost.virtual_seconds or 0.0:10.2f} s")
 
 
-def grow(shapes: list[str]) -> None:
+def grow(shapes: list[str], mode: str) -> None:
     """CPU and bytes by rows and columns, of made-up normal columns."""
     for shape in shapes:
         rows, columns = map(int, shape.split("x"))
@@ -103,7 +107,7 @@ def grow(shapes: list[str]) -> None:
                 "algorithm": "lbfgs",
                 "data": {"train": "made-up", "parties": 2},
                 "train": {"loss": "logistic"},
-                "secure": {"labels": "blind"},
+                "secure": MODES[mode],
             }
         )
         done = run_tables(job, Tables("made-up", train, None, ("party0",)))
@@ -114,10 +118,10 @@ def grow(shapes: list[str]) -> None:
         )
 
 
-def audits(names: list[str]) -> None:
+def audits(names: list[str], modes: list[str]) -> None:
     """What every party reads, in clear and blind."""
     for name in names:
-        for mode in MODES:
+        for mode in modes:
             for each in audit(job_of(name, mode, compare=False)).findings:
                 reached = f"{each.success}; guessing {each.guessing}"
                 print(f"{name:>20}{mode:>8}  {each.by:>8}  {each.attack:<36}{reached}")
@@ -132,16 +136,18 @@ def main() -> None:
     parser.add_argument("--wan", nargs="*", type=float)
     parser.add_argument("--grow", nargs="*")
     parser.add_argument("--audit", nargs="*")
+    parser.add_argument("--modes", nargs="*", choices=list(MODES), default=list(MODES))
     given = parser.parse_args()
     with threadpool_limits(1):
         if given.wan is not None:
-            wan(given.wan, given.sets)
+            wan(given.wan, given.sets, given.modes)
         elif given.grow is not None:
-            grow(given.grow)
+            for mode in given.modes:
+                grow(given.grow, mode)
         elif given.audit is not None:
-            audits(given.audit)
+            audits(given.audit, given.modes)
         else:
-            sets(given.sets, given.repeat)
+            sets(given.sets, given.repeat, given.modes)
 
 
 if __name__ == "__main__":
