@@ -64,7 +64,7 @@ def test_weights_in_parts_train_on_few_rows_and_score_new_ones(tmp_path: Path) -
         request = commands.PredictRequest(proposed.name, [wanted], "applicants")
         found = []
         for _ in range(2):
-            rows = (await control._predict(daemons["bank"], request, lambda event: None))["rows"]
+            rows = (await verbs._predict(daemons["bank"], request, lambda event: None))["rows"]
             found.append([row["score"] for row in rows if row is not None])
         return manifest, found
 

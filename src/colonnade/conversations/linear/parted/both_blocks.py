@@ -18,7 +18,7 @@ from colonnade.conversations.peer_line import PeerLine
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, SecretKey
 from colonnade.secure.lattice.columns import (
     CoefficientAnswer,
-    Columns,
+    TransformedColumns,
     askers_part,
     encrypted_vector,
     encrypted_weights,
@@ -38,7 +38,7 @@ class Blocks:
         self,
         line: PeerLine,
         ring: CoefficientParameters,
-        tables: list[Columns],
+        tables: list[TransformedColumns],
         rows: list[int],
         width: int,
         together: int = 1,

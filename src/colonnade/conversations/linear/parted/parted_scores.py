@@ -32,7 +32,7 @@ from colonnade.job.plan import Encrypted, Plan
 from colonnade.openings.opening import Opening
 from colonnade.openings.scoring import Request
 from colonnade.secure.lattice.ciphertexts import centred
-from colonnade.secure.lattice.columns import Columns
+from colonnade.secure.lattice.columns import TransformedColumns
 from colonnade.secure.lattice.parameters import (
     LEAN,
     STRICT,
@@ -146,11 +146,11 @@ class PartedScorer:
         chunks = -(-widest * together // self.ring.degree)
         few = CONSTANT * chunks + ANSWER * -(-rows // together)
         if few < CONSTANT * widest + ANSWER * -(-rows // self.ring.degree):
-            table = Columns(self.ring, np.ascontiguousarray(numbers.T), 0, together)
+            table = TransformedColumns(self.ring, np.ascontiguousarray(numbers.T), 0, together)
             blocks = Blocks(line, self.ring, [table], [], rows, together)
             mine, theirs = await blocks.gradients([own], [others])
         else:
-            blocks = Blocks(line, self.ring, [Columns(self.ring, numbers, 0)], [rows], len(others))
+            blocks = Blocks(line, self.ring, [TransformedColumns(self.ring, numbers, 0)], [rows], len(others))
             mine, theirs = await blocks.scores(own, others)
         found: Words = mine + theirs
         return found

@@ -19,7 +19,7 @@ from colonnade.conversations.linear.encrypted.home_columns import ROWS
 from colonnade.conversations.linear.noisy.rare import dense, gram
 from colonnade.conversations.linear.parted.wave_theta import PERIOD
 from colonnade.errors import FixedPointOverflow, JobError
-from colonnade.secure.lattice.columns import Columns
+from colonnade.secure.lattice.columns import TransformedColumns
 from colonnade.secure.lattice.parameters import CoefficientParameters
 
 FLAT = 1e-6  # of the steepest direction: what is flatter says nothing
@@ -97,7 +97,7 @@ class TurnedColumns:
 
     def tables(
         self, ring: CoefficientParameters, sizes: Sizes, rounding: np.random.Generator
-    ) -> list[Columns]:
+    ) -> list[TransformedColumns]:
         """Return turned columns as polynomials, a table for every stretch of rows; the last has the penalty
         too."""
         found = []
@@ -108,7 +108,7 @@ class TurnedColumns:
             if cut.stop == self.rows:
                 whole = np.vstack([whole, np.diag(np.rint(self.penalty * sizes.penalty))])
             # 0: |x| |theta| < t / 4 is what bounds sums here
-            found.append(Columns(ring, whole.astype(np.int64), 0))
+            found.append(TransformedColumns(ring, whole.astype(np.int64), 0))
         return found
 
 

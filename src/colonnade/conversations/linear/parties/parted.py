@@ -43,7 +43,7 @@ from colonnade.job.plan import Encrypted
 from colonnade.losses import labels_of, weights_of
 from colonnade.messages import Topic, tag_of
 from colonnade.secure.lattice.ciphertexts import centred
-from colonnade.secure.lattice.columns import Columns
+from colonnade.secure.lattice.columns import TransformedColumns
 from colonnade.secure.lattice.portable import times
 from colonnade.secure.overheard import opened
 from colonnade.state import Declared
@@ -176,7 +176,7 @@ class PartedParty:
         context, terms = self.context, self.terms
         own, others = parted_scores.weights_in(self.kept)
         diagonal = np.diag(np.rint(np.sqrt(self.columns.penalty) * 2.0**SCORED).astype(np.int64))
-        table, width = Columns(self.ring, diagonal, 0), self.blocks.width
+        table, width = TransformedColumns(self.ring, diagonal, 0), self.blocks.width
         words = await Blocks(self.line, self.ring, [table], [width], width).scores(own, others)
         roots = await self._parted(self._in_order(words))
         bits = self._short_bits(len(roots.words))
