@@ -80,7 +80,7 @@ def test_fdskl_uses_it(w8a: Path, tmp_path: Path) -> None:
     Splits(tmp_path / "out").add(bench, ["w8a"], 1, quiet)
     _, errors, times = bench.grids
     assert errors.rows[0][0] == "w8a"
-    assert [row[-1] for row in times.rows if row[1] in ("fdskl", "secureboost")] == [1, 17], "the paper's minutes"
+    assert [row[-1] for row in times.rows if row[1] in ("fdskl", "secureboost")] == [1, 17]
 
 
 def test_asyrevel_uses_it(w8a: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
