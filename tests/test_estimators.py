@@ -22,7 +22,11 @@ from colonnade import Function, VerticalClassifier, VerticalRegressor, split_col
 from colonnade.errors import ColonnadeError, DataError, JobError
 from colonnade.job.presets import PRESETS
 
-LINEAR = sorted(name for name, preset in PRESETS.items() if preset.conversation in ("backward", "pull"))
+LINEAR = sorted(
+    name
+    for name, preset in PRESETS.items()
+    if preset.conversation in ("backward", "pull") and not preset.literal
+)
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 

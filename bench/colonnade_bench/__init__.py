@@ -13,6 +13,7 @@ BENCHES = {
     "faults": "colonnade_bench.faults.faults",
     "fdskl": "colonnade_bench.kernel.fdskl",
     "large": "colonnade_bench.large",
+    "peers": "colonnade_bench.peers.peers",
     "soak": "colonnade_bench.deploy.soak",
     "theorems": "colonnade_bench.theorems",
     "trees": "colonnade_bench.trees.trees",

@@ -183,7 +183,8 @@ CASCADES = [p.name for p in PRESETS.values() if p.conversation in ("cascade", "e
 @pytest.mark.parametrize("algorithm", CASCADES)
 def test_every_cascade_can_be_deployed(tmp_path: Path, algorithm: str) -> None:
     names = ("bank", "shop")
-    plain = with_defaults({"algorithm": algorithm, "train": {"epochs": 1, "batch": 64}})
+    said = {"secure": {"labels": "clear"}} if PRESETS[algorithm].literal else {}
+    plain = with_defaults({"algorithm": algorithm, "train": {"epochs": 1, "batch": 64}, **said})
     if PRESETS[algorithm].private:
         pytest.importorskip("dp_accounting")
         plain["privacy"] = {**plain["privacy"], "epsilon": 8.0}

@@ -12,7 +12,11 @@ from colonnade.job.presets import PRESETS
 from colonnade.run.federate import federate
 from colonnade.run.resolve import compose, resolve
 
-LINEAR = sorted(name for name, preset in PRESETS.items() if preset.conversation in ("backward", "pull"))
+LINEAR = sorted(
+    name
+    for name, preset in PRESETS.items()
+    if preset.conversation in ("backward", "pull") and not preset.literal
+)
 
 
 def job(algorithm: str, dataset: str, **train: Any) -> Job:

@@ -89,7 +89,7 @@ def test_more_in_flight_than_the_delay_allows_is_refused_and_both_ways_out_work(
 # -- estimators, directions, labels -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*PULL, *BACKWARD])
+@pytest.mark.parametrize("name", [name for name in (*PULL, *BACKWARD) if not PRESETS[name].literal])
 def test_a_job_may_choose_another_estimator_or_direction_than_its_algorithm_s(name: str) -> None:
     preset = PRESETS[name]
     assert choices(job(name)) == (preset.estimator, preset.direction)
@@ -111,7 +111,7 @@ def test_one_order_for_all_epochs_is_for_linear_scores_only(name: str) -> None:
         compose(job(name, reshuffle=False))
 
 
-@pytest.mark.parametrize("name", PULL)
+@pytest.mark.parametrize("name", [name for name in PULL if not PRESETS[name].literal])
 def test_one_h_over_all_blocks_is_refused_where_parties_step_for_themselves(name: str) -> None:
     with pytest.raises(JobError, match=r"direction.pairs = 'joint'.*at its own pace; use 'hvp' or 'batch'"):
         compose(job(name, {"pairs": "joint"}, direction="lbfgs"))

@@ -24,6 +24,7 @@ BENCHES = {
     "faults": "parties that die and go on: simulated faults, real kills, the price of checkpoints",
     "fdskl": "kernels over split columns: Figures 3-6 and Table 4",
     "large": "data beyond the memory: rows a second and the peak of memory, beside fewer rows",
+    "peers": "beside scikit-learn, XGBoost and SPU, each in an environment of its own, run live",
     "soak": "four daemons with trainings, scores, restarts and strangers: do they stay as they were",
     "theorems": "the papers' theorems on convergence: slopes with their intervals",
     "trees": "boosted trees: beside scikit-learn and XGBoost, cost and growth",

@@ -22,6 +22,7 @@ from colonnade.engines.engine import INLINE, Engine
 from colonnade.errors import Diverged
 from colonnade.job import MEMORY
 from colonnade.job.plan import C, Plan
+from colonnade.job.presets import PRESETS
 from colonnade.losses import LOSSES, Loss, MeanLoss, Weighted, labels_of, loss_for
 from colonnade.models.blackbox import Model
 from colonnade.net.endpoint import Endpoint
@@ -193,7 +194,7 @@ class Context(Generic[C]):
             start = MeanLoss(loss)
             for rows in runs(0, len(y), self.plan.objective.shape):
                 start.add(np.zeros((rows.stop - rows.start, *self.plan.objective.shape)), y[rows])
-            strict = self.plan.privacy.mechanism == "none"
+            strict = self.plan.privacy.mechanism == "none" and not PRESETS[self.plan.algorithm].literal
             ending = Ending(self.plan.pace, self.target_loss, start.value, strict)
             scribe = Scribe(loss, y, y_test, self.net.clock, ending, self.progress)
         measuring = self.measuring

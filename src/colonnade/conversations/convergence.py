@@ -77,7 +77,7 @@ class Ending:
     pace: Pace
     target: float | None
     start: float
-    strict: bool = True  # False: noise on the replies may end anywhere, and that is no error
+    strict: bool = True  # False: noise on replies, or a paper to the letter, may end anywhere: no error
     converged: bool | None = None
     stopped: bool = False  # a callback has seen enough
 
@@ -101,7 +101,10 @@ class Ending:
         """Raise if a loss is not finite or, at the end, above that of scores of zero."""
         if not math.isfinite(loss):
             raise Diverged(f"the loss is not finite any more; use a smaller step: {ADVICE}")
-        if final and self.strict and loss > self.start + 1e-6 * abs(self.start):
+        if final and loss > self.start + 1e-6 * abs(self.start):
+            if not self.strict:
+                self.converged = False
+                return
             little = loss <= (1 + LITTLE) * self.start
             doubt = "perhaps these columns say nothing of the label; or " if little else ""
             raise Diverged(

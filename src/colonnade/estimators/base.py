@@ -221,7 +221,8 @@ class Vertical(BaseEstimator, ABC):
                 "intercept": intercept,
             },
             "train": {key: getattr(self, key) for key in TRAIN_KEYS if getattr(self, key) is not None},
-            "model": models.section,
+            # objects come without what a job says of networks by default
+            "model": models.section or ({"kind": "linear"} if models else {}),
         }
         task, classes = self._task()
         where = type(self).__name__

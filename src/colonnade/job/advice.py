@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from colonnade.job.presets import PRESETS
+
 USE_IT_WHEN: dict[str, str] = {
     "lbfgs": "you want a linear model and begin: it needs no setting and few messages",
     "vfb2-sgd": "links are slow and parties differ in speed; a rough linear model will do",
@@ -44,6 +46,11 @@ USE_IT_WHEN: dict[str, str] = {
     "fdskl": "few rows (to some 100,000), numbers only, and a linear model is not enough",
     "fdskl-capped": "as fdskl, and traffic or time must be less",
     "pp-svmv": "very few rows (to some 10,000) and two classes: an exact support vector machine",
+    **{
+        name: f"you compare with the paper to the letter; {name.removesuffix('-paper')} is the better one"
+        for name, preset in PRESETS.items()
+        if preset.literal
+    },
 }
 """Every algorithm's use in a line; a test holds it complete."""
 

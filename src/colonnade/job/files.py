@@ -14,7 +14,7 @@ import msgspec
 from colonnade.errors import JobError
 from colonnade.job.data_section import Data
 from colonnade.job.limits import check
-from colonnade.job.presets import PRESETS
+from colonnade.job.presets import PRESETS, defaults_of
 from colonnade.job.section import Section
 from colonnade.job.sections import Job, ModelSpec, ModelSpecs, ServerSpec
 from colonnade.job.source import Address, checked_text, source_of
@@ -88,7 +88,7 @@ def _with_sources(tables: dict[str, Any], where: str) -> dict[str, Any]:
 def with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
     """Return a job's tables, completed with its algorithm's defaults for the keys that it leaves out."""
     full, preset = dict(plain), PRESETS.get(str(plain.get("algorithm")))
-    for section, defaults in preset.defaults.items() if preset is not None else ():
+    for section, defaults in defaults_of(preset, plain).items() if preset is not None else ():
         if isinstance(given := plain.get(section, {}), dict):
             full[section] = {**defaults, **given}
     return full

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 Bits = Literal[1, 2, 4, 8, 32]
-Defaults = Mapping[str, Mapping[str, int | str]]
+Defaults = Mapping[str, Mapping[str, Any]]
 EstimatorName = str  # of a row in `optim.estimators.ESTIMATORS`
 ScheduleName = Literal["async", "sync"]
 DirectionName = Literal["plain", "lbfgs"]
@@ -45,6 +45,8 @@ class Preset:
     capped: bool = False  # random features are added up to a number; else in every round
     additive: bool = False  # every tree uses the columns of one party alone
     private: bool = False  # makes no sense without a privacy mechanism
+    literal: bool = False  # the paper's pseudo-code, line by line; a job of companies says `labels` itself
+    networks: bool = False  # where a job says nothing of models and steps, they are `NETWORKS`
     defaults: Defaults = field(default_factory=dict)  # what a job's sections take where the job is silent
 
 
@@ -54,6 +56,18 @@ PASSES: Defaults = {"train": {"epochs": 30}}
 MORE_PASSES: Defaults = {"train": {"epochs": 60}}
 
 TREES: Defaults = {"train": {"epochs": 100}, "trees": {"bits": 6, "categories": "sets"}}
+
+NETWORKS: Defaults = {
+    "train": {"epochs": 60},
+    "model": {
+        "kind": "mlp",
+        "hidden": [64],
+        "outputs": 16,
+        "server": {"kind": "mlp", "hidden": [64]},
+    },
+    "cascade": {"optimizer": "adam"},
+}
+"""Small networks at clients and server, chosen on rows that were held back of made-up and bundled tables."""
 
 MANY_DIRECTIONS: Defaults = {"cascade": {"directions": 100}}
 
@@ -69,11 +83,91 @@ _synsqn = partial(Preset, paper="AsySQN", conversation="pull", schedule="sync", 
 _trees = partial(Preset, paper="SecureBoost", conversation="boost", schedule="sync", defaults=TREES)
 _asyrevel = partial(Preset, paper="AsyREVEL", conversation="cascade", schedule="async", reply="values")
 _synrevel = partial(Preset, paper="AsyREVEL", conversation="cascade", schedule="sync", reply="values")
-_czofo = partial(
-    Preset, paper="VFL-CZOFO", conversation="cascade", reply="deltas", forward_bits=8, backward_bits=8
-)
-_split = partial(Preset, paper="VFL-CZOFO", conversation="cascade", reply="gradient")
+_networks = partial(Preset, paper="VFL-CZOFO", conversation="cascade", networks=True)
+_czofo = partial(_networks, reply="deltas", forward_bits=8, backward_bits=8)
+_split = partial(_networks, reply="gradient")
 _kernel = partial(Preset, paper="FDSKL", conversation="kernel", schedule="async")
+
+# what makes an algorithm the one that its paper prints; `labels` is nobody's default
+_DRAWN = {"sampling": "replacement"}
+_PUBLISHED_VFB2: Defaults = {
+    "train": {"epochs": 30, **_DRAWN, "step": 0.1, "tolerance": 0.0},
+    "network": {"join": False},
+}
+_PUBLISHED_SQN: Defaults = {
+    "train": {"epochs": 30, **_DRAWN, "tolerance": 0.0},
+    "direction": {"pairs": "paper", "delta": 1.0, "step": 2.0, "memory": 10},
+}
+_PUBLISHED_REVEL: Defaults = {
+    "train": {**_DRAWN, "batch": 1, "step": 1e-3, "regularizer": "nonconvex", "tolerance": 0.0},
+    "cascade": {"directions": 1, "mu": 1e-3, "decay": "none"},
+}
+
+
+def _remembering(defaults: Defaults) -> Defaults:
+    """Return the same for estimators that remember: they look at all rows before their first step."""
+    return {**defaults, "train": {**defaults["train"], "start": "all-rows"}}
+
+
+_SMOOTHED: tuple[tuple[str, SmoothingName, str], ...] = (
+    ("gau", "gaussian", "Gaussian"),
+    ("uni", "sphere", "on the unit sphere"),
+)
+
+_LITERAL = (
+    *(
+        _vfb2(
+            f"vfb2-{estimator}-paper",
+            f"as published, line by line: {words}, rows drawn with replacement, a constant step",
+            estimator=estimator,
+            literal=True,
+            defaults=_PUBLISHED_VFB2 if estimator == "sgd" else _remembering(_PUBLISHED_VFB2),
+        )
+        for estimator, words in (("sgd", "plain SGD"), ("svrg", "snapshots"), ("saga", "a memory of thetas"))
+    ),
+    *(
+        _asysqn(
+            f"asysqn-{estimator}-paper",
+            f"as published, line by line: steps along H v from differences of gradients; {words}",
+            estimator=estimator,
+            literal=True,
+            defaults=_PUBLISHED_SQN if estimator == "sgd" else _remembering(_PUBLISHED_SQN),
+        )
+        for estimator, words in (("sgd", "plain SGD"), ("svrg", "snapshots"), ("saga", "a memory of thetas"))
+    ),
+    *(
+        _asyrevel(
+            f"asyrevel-{name}-paper",
+            f"as published, line by line: a row a question, one direction, {words}, a constant step",
+            smoothing=smoothing,
+            literal=True,
+            defaults=_PUBLISHED_REVEL,
+        )
+        for name, smoothing, words in _SMOOTHED
+    ),
+    _kernel(
+        "fdskl-paper",
+        "as published, line by line: one row and one feature a step, directions from one seed that all know",
+        literal=True,
+        defaults={
+            "train": {**_DRAWN, "epochs": 1, "batch": 1, "step": 0.1, "l2": "auto", "tolerance": 0.0},
+            "kernel": {"block": 1, "omega": "shared", "bits": 32},
+        },
+    ),
+    _czofo(
+        "czofo-paper",
+        "as published, line by line: independent rows, a constant step, 8 bits both ways",
+        schedule="async",
+        smoothing="gaussian",
+        literal=True,
+        defaults={
+            "train": {**_DRAWN, "epochs": 100, "batch": 64, "step": 0.01, "tolerance": 0.0},
+            "cascade": {
+                "directions": 100, "mu": 1e-3, "decay": "none", "optimizer": "sgd", "server_step": 0.01,
+            },
+        },
+    ),
+)  # fmt: skip
 
 _TABLE = (
     Preset(
@@ -281,6 +375,7 @@ _TABLE = (
         paper="C-VFL",
         conversation="exchange",
         schedule="sync",
+        networks=True,
         reply="embeddings",
         forward_bits=8,
         backward_bits=8,
@@ -327,4 +422,21 @@ _TABLE = (
         defaults={"train": {"l2": "auto"}},
     ),
 )
-PRESETS = {preset.name: preset for preset in _TABLE}
+PRESETS = {preset.name: preset for preset in (*_TABLE, *_LITERAL)}
+
+
+def defaults_of(preset: Preset, given: Mapping[str, Any]) -> Defaults:
+    """Return what a job's sections take where the job, whose tables these are, is silent.
+
+    >>> defaults_of(PRESETS["vafl"], {})["cascade"]
+    {'optimizer': 'adam'}
+    >>> defaults_of(PRESETS["vafl"], {"model": {"kind": "linear"}})
+    {}
+    """
+    model, cascade, train = (given.get(section) or {} for section in ("model", "cascade", "train"))
+    tables = all(isinstance(table, dict) for table in (model, cascade, train))  # else refused soon enough
+    said = not tables or model.keys() - {"device"} or "optimizer" in cascade
+    if not preset.networks or said or train.get("step", "auto") != "auto":
+        return preset.defaults
+    sections = dict.fromkeys([*NETWORKS, *preset.defaults])
+    return {name: {**NETWORKS.get(name, {}), **preset.defaults.get(name, {})} for name in sections}

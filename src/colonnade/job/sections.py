@@ -21,6 +21,7 @@ RevealName = Literal["auto", "owner", "never"]
 ScoresName = Literal["open", "hidden"]
 ProductsName = Literal["dealer", "encrypted", "auto"]
 Device = Literal["cpu", "cuda", "auto"]
+SamplingName = Literal["passes", "replacement"]
 
 
 USUAL_BATCH = 256
@@ -42,7 +43,7 @@ class Train(Section, frozen=True):
     stale: int | None = None  # rounds more that a party may score ahead; None: as many as are used
     reshuffle: bool = True  # rows for every epoch; false: one order for all, and no copy of the rows an epoch
     # every batch from all rows, as the papers draw them, or passes over all rows in a random order
-    sampling: Literal["passes", "replacement"] = "passes"
+    sampling: SamplingName = "passes"
     start: Literal["steps", "all-rows"] = "steps"  # how what SVRG and SAGA remember begins
     target: float | None = None
     tolerance: float | None = None  # the relative fall of the loss an epoch that counts as none; 0: never

@@ -26,6 +26,9 @@ def as_toml(job: Training) -> str:
         # an algorithm has defaults of its own: what equals the usual one must be said there
         said = {key: getattr(getattr(job, section), key) for key in defaults}
         plain[section] = {**said, **plain.get(section, {})}
+    if preset is not None and preset.networks:
+        # what equals the default of a section is left out, and would be read as networks
+        plain["model"] = {"kind": "linear", **plain.get("model", {})}
     tables = {key: value for key, value in plain.items() if isinstance(value, dict)}
     lines = [f"{key} = {value_text(value)}" for key, value in plain.items() if key not in tables]
     for name, table in tables.items():

@@ -20,7 +20,7 @@ try:
     import torch as torch  # other files import it from here
 except ImportError as error:
     raise JobError(
-        "networks, and optimisers other than plain sgd, need torch, which is not installed; "
+        "such networks, and optimisers other than plain sgd and adam, need torch, which is not installed; "
         "pip install 'colonnade[torch]'"
     ) from error
 

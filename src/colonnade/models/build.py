@@ -73,6 +73,10 @@ def _named(spec: ModelSpec | ServerSpec, columns: int, outputs: int, device: Dev
             return Program(spec.command or [], columns)
         case "function":
             return Function(load(spec.path or ""), spec.parameters or 0, spec.path or "")
+        case "mlp" if device != "cuda" and importlib.util.find_spec("torch") is None:
+            from colonnade.models.dense_layers import DenseLayers
+
+            return DenseLayers((columns, *spec.hidden, outputs))
         case "mlp":
             from colonnade.models.network import mlp
 

@@ -1,4 +1,4 @@
-"""How parameters follow a gradient: SGD, or any optimiser of torch by its name.
+"""How parameters follow a gradient: SGD, Adam, or any other optimiser of torch by its name.
 
 State in, state out: the owner of parameters owns the state of their optimiser, so momentum and second
 moments never leave a party. The step, its decay included, comes with every call and is torch's `lr`.
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from colonnade.arrays import Numbers
+from colonnade.optim.adam import Adam
 
 
 class Optimizer(Protocol):
@@ -55,9 +56,11 @@ class Descent:
 
 
 def optimizer_of(name: str, options: Mapping[str, Any]) -> Optimizer:
-    """Return the optimiser of this name: `sgd`, or one of torch.optim, in upper or lower case."""
+    """Return the optimiser of this name: `sgd` and `adam` need no torch, others of torch.optim do."""
     if name == "sgd" and not options:
         return Descent()
+    if name.lower() == "adam" and not options:
+        return Adam()
     from colonnade.optim.torch_optimizer import TorchOptimizer
 
     return TorchOptimizer(name, dict(options))

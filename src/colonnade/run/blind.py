@@ -17,6 +17,7 @@ from colonnade.conversations.conversation import Conversation
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job, Training
 from colonnade.job.plan import Blind, Encrypted, Facts, Hidden, Noisy
+from colonnade.job.presets import Preset
 from colonnade.job.sections import LabelsName, ProductsName, RevealName
 from colonnade.losses import LOSSES
 from colonnade.secure.sums import HIDING, SUMS
@@ -36,14 +37,15 @@ MOST_LEAN = 1_500_000  # rows: more leave columns too few bits in the smaller ri
 FEW, CROWDED = 1000, 0.02  # rows, and columns of one owner a row: where own weights begin to tell labels
 
 
-def settled(job: Job, conversation: Conversation[Any]) -> Job:
+def settled(job: Job, preset: Preset, conversation: Conversation[Any]) -> Job:
     """Return the job with `secure.labels` filled in where it does not say, if its algorithm can be trained
-    blind; on one machine, where all parties are the caller's, weights are each owner's."""
+    blind; on one machine, where all parties are the caller's, weights are each owner's, and what a paper
+    prints has its labels in clear (between companies a job must say so, `deploy.terms.contract`)."""
     if job.secure.reveal == "auto":
         job = structs.replace(job, secure=structs.replace(job.secure, reveal="owner"))
     if job.secure.labels is not None or "blind-labels" not in conversation.traits:
         return job
-    labels = labels_of(job, conversation, len(job.data.party_names))
+    labels = "clear" if preset.literal else labels_of(job, conversation, len(job.data.party_names))
     return structs.replace(job, secure=structs.replace(job.secure, labels=labels))
 
 

@@ -35,7 +35,8 @@ from colonnade.run.federate import read
 from colonnade.run.resolve import Composition, looked_up
 from colonnade.run.search_space import Space
 
-NETWORKS = {"mlp", "cnn", "torch"}
+NETWORKS = {"cnn", "torch"}  # what only torch computes
+OPTIMIZERS = {"sgd", "adam"}  # what needs no torch
 
 
 def examine(job: Job) -> list[Problem]:
@@ -44,7 +45,7 @@ def examine(job: Job) -> list[Problem]:
         composition = looked_up(job)
     except ColonnadeError as error:
         return [_from(error), *_extras(job)]
-    job = settled(job, composition.conversation)
+    job = settled(job, composition.preset, composition.conversation)
     found = [_from(fault) for fault in rules.faults(job, composition.preset, composition.conversation)]
     found += [
         Problem(key, f"has no effect: {why}", remedy=f"# delete {key}", stops=False)
@@ -113,7 +114,7 @@ def _extras(job: Job) -> Iterator[Problem]:
     paths = [*(job.data.files or {}).values(), *(job.data.test_files or {}).values()]
     paths += [path for path in (job.data.train, job.data.test) if path is not None]
     needs: Mapping[str, tuple[bool, str, str]] = {
-        "torch": (bool(kinds & NETWORKS) or job.cascade.optimizer != "sgd", "[model]", "torch"),
+        "torch": (bool(kinds & NETWORKS) or job.cascade.optimizer not in OPTIMIZERS, "[model]", "torch"),
         "dp_accounting": (job.privacy.mechanism in ("scalar", "gradient"), "[privacy]", "privacy"),
         "openpyxl": (any(path.endswith((".xlsx", ".xlsm")) for path in paths), "[data]", "excel"),
         "mpi4py": (job.world == "mpi", "world", "mpi"),

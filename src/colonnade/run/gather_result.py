@@ -13,6 +13,7 @@ from colonnade import __version__
 from colonnade.conversations.pooling import Pooled
 from colonnade.data.split.described import with_parties
 from colonnade.job.plan import Plan
+from colonnade.job.presets import PRESETS
 from colonnade.models import sparse
 from colonnade.privacy.label_noise import delta_of
 from colonnade.result import Cost, Described, Moment, Privacy, Result, Staleness
@@ -58,7 +59,7 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
             mechanism=plan.privacy.mechanism if noisy is None else "of rows, in all gradients",
             epsilon=evaluator.epsilon,
             delta=_delta(plan) if evaluator.epsilon is not None else None,
-            notes=notes(plan),
+            notes=[*notes(plan), *_badly(plan, evaluator.converged)],
             leaks=list(
                 leaks(
                     conversation,
@@ -79,6 +80,13 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
         worth=evaluator.worth,
         data=with_parties(source.known, {party: share.preparation for party, share in shares.items()}),
     )
+
+
+def _badly(plan: Plan[Any], converged: bool | None) -> list[str]:
+    """Return a line that marks a run to a paper's letter which ended above the loss without any training."""
+    if converged is not False or not PRESETS[plan.algorithm].literal:
+        return []
+    return [f"{plan.algorithm} did not converge with these settings: perhaps no training is better"]
 
 
 def _delta(plan: Plan[Any]) -> float | None:

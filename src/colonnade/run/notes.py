@@ -9,6 +9,7 @@ import msgspec
 from colonnade.conversations.conversation import Conversation, Leak
 from colonnade.job import PrivacyTerms, SumName
 from colonnade.job.plan import Plan
+from colonnade.job.presets import PRESETS
 from colonnade.result import Privacy
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.neighbours import sentence
@@ -31,7 +32,14 @@ def with_woe(told: Privacy, *, hidden: bool) -> Privacy:
 
 def notes(plan: Plan[Any]) -> list[str]:
     """Return what the user should know about what a run gives away, a sentence each."""
-    return [*_run_notes(plan), *_label_notes(plan)]
+    return [*_run_notes(plan), *_label_notes(plan), *_literal_notes(plan)]
+
+
+def _literal_notes(plan: Plan[Any]) -> list[str]:
+    """Return one line for what is as its paper prints it, if it opens labels."""
+    if not PRESETS[plan.algorithm].literal or plan.blind is not None or len(plan.parties) == 1:
+        return []
+    return [f"{plan.algorithm} is as published, labels in clear: between companies a job must say so itself"]
 
 
 def leaks(

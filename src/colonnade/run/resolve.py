@@ -98,7 +98,7 @@ class Composition:
 def compose(job: Job) -> Composition:
     """Look up the job's algorithm; refused if the job's other choices do not go together with it."""
     found = looked_up(job)
-    found = replace(found, job=settled(job, found.conversation))
+    found = replace(found, job=settled(job, found.preset, found.conversation))
     rules.check(found.job, found.preset, found.conversation)
     return found
 

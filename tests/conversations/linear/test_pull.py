@@ -33,9 +33,15 @@ from colonnade.regularizers import REGULARIZERS, Penalty
 from colonnade.run.federate import federate
 from colonnade.run.resolve import compose
 
-PULL = sorted(name for name, preset in PRESETS.items() if preset.conversation == "pull")
+PULL = sorted(
+    name for name, preset in PRESETS.items() if preset.conversation == "pull" and not preset.literal
+)
 ASYNC = [name for name in PULL if PRESETS[name].schedule == "async"]
-LINEAR = sorted(name for name, preset in PRESETS.items() if preset.conversation in ("backward", "pull"))
+LINEAR = sorted(
+    name
+    for name, preset in PRESETS.items()
+    if preset.conversation in ("backward", "pull") and not preset.literal
+)
 
 
 # -- every algorithm of linear scores ---------------------------------------------------------------

@@ -8,7 +8,7 @@ by back-propagation through F0 and every block; it needs models that have gradie
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,12 +21,13 @@ from colonnade.losses import LOSSES, labels_of, loss_for
 from colonnade.metrics import metrics_of
 from colonnade.models.blackbox import Differentiable, Model, differentiable, free_parameters
 from colonnade.models.build import party_model, server_model
+from colonnade.optim.adam import Adam
 from colonnade.optim.replies import Head, ValuesClient, ValuesServer, ZerothStep
 from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.mechanisms import mean_losses
 from colonnade.regularizers import REGULARIZERS, Penalty
 
-RATE = 1e-3  # Adam's own default
+RATE = Adam.rate
 EPOCHS = 10
 STEPS = 1000  # at least, where an epoch has few batches
 CHUNK = 4096
@@ -147,31 +148,14 @@ def _step_by_values(
     return C
 
 
-@dataclass
-class Adam:
-    """The optimiser of Kingma and Ba (2015) for one parameter vector."""
-
-    rate: float
-    m: Numbers | float = 0.0
-    v: Numbers | float = 0.0
-    t: int = field(default=0)
-
-    def step(self, w: Numbers, g: Numbers) -> Numbers:
-        """Return the parameters after a step along the gradient g."""
-        self.t += 1
-        self.m = 0.9 * self.m + 0.1 * g
-        self.v = 0.999 * self.v + 0.001 * g**2
-        m, v = self.m / (1 - 0.9**self.t), self.v / (1 - 0.999**self.t)
-        return np.asarray(w - self.rate * m / (np.sqrt(v) + 1e-8), dtype=w.dtype)
-
-
 def by_gradient(stack: Stack) -> Stack:
     """Train all parameters with Adam, by back-propagation."""
     batch = min(256, stack.plan.pace.batch)
     epochs = max(EPOCHS, -(-STEPS * batch // len(stack.y)))
     head = stack.head
     top, models = differentiable(head.model), [differentiable(model) for model in stack.models]
-    steps, own = [Adam(RATE) for _ in stack.w], Adam(RATE)
+    adam = Adam()
+    states, own = [adam.init(w) for w in stack.w], adam.init(head.w)
     widths = [
         m.forward(w[None], X[:1]).shape[2]
         for m, w, X in zip(stack.models, stack.w, stack.blocks, strict=True)
@@ -188,9 +172,9 @@ def by_gradient(stack: Stack) -> Stack:
                 X = stack.blocks[m][rows]
                 back = model.gradient(stack.w[m], X, dC[:, ends[m] - widths[m] : ends[m]])
                 back = back + stack.penalties[m].gradient(stack.w[m])
-                stack.w[m] = steps[m].step(stack.w[m], back)
+                stack.w[m] = adam.step(states[m], stack.w[m], back, RATE)
             if head.w.size:
-                head.w = own.step(head.w, top.gradient(head.w, C, dz))
+                head.w = adam.step(own, head.w, top.gradient(head.w, C, dz), RATE)
     return stack
 
 

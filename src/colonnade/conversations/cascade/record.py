@@ -238,6 +238,7 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSetting
         optimizer_options=asked.optimizer_options,
         silence=silence,
         delay_bound=delay_bound(*crowd, silence) if asynchronous else 0,
+        sampling=job.train.sampling,
     )
 
 
@@ -323,7 +324,9 @@ CASCADE = Conversation(
     idle=idle,
     usual_batch=usual_batch,
     fades=lambda job, preset: job.cascade.decay == "linear",
-    understands=frozenset({"model", "privacy.replies", "train.evaluate_every", "cascade.keys"}),
+    understands=frozenset(
+        {"model", "privacy.replies", "train.evaluate_every", "train.sampling", "cascade.keys"}
+    ),
     intercept=intercept,
     space=space,
     traits=frozenset({"counts-classes", "server", "no-sum"}),

@@ -1,4 +1,7 @@
-"""Which rows a client of the cascade asks about: passes in orders of its own, or in one order for all."""
+"""Which rows a client of the cascade asks about: passes in orders of its own, or in one order for all.
+
+With `replaced` the rows of a "pass" are drawn independently, as the papers have it.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ class Passes:
     rows: int
     batch: int
     seed: tuple[int, ...]
+    replaced: bool = False
 
     @property
     def per_pass(self) -> int:
@@ -26,14 +30,15 @@ class Passes:
         return -(-self.rows // self.batch)
 
     def order(self, number: int) -> Rows:
-        """Return all rows in the order of a pass."""
-        return np.random.default_rng([*self.seed, number]).permutation(self.rows)
+        """Return the rows of a pass in their order."""
+        rng = np.random.default_rng([*self.seed, number])
+        return rng.integers(self.rows, size=self.rows) if self.replaced else rng.permutation(self.rows)
 
 
 def passes_of(plan: Plan[CascadeSettings], party: str, rows: int) -> Passes:
     """Return the passes of a party: in the synchronous schedule one order for all, otherwise its own."""
     own = sorted(plan.parties).index(party) + 1 if plan.pace.schedule == "async" else 0
-    return Passes(rows, plan.pace.batch, (plan.seed, own))
+    return Passes(rows, plan.pace.batch, (plan.seed, own), plan.settings.sampling == "replacement")
 
 
 class BatchRows:

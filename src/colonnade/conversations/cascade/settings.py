@@ -6,6 +6,7 @@ from typing import Literal
 
 from colonnade.job import ModelSpecs, Section
 from colonnade.job.presets import Bits, ReplyName, SmoothingName
+from colonnade.job.sections import SamplingName
 
 Precision = Literal["float32", "float64"]
 
@@ -57,6 +58,7 @@ class CascadeSettings(Section, frozen=True):
     optimizer_options: dict[str, bool | int | float | list[float]]
     silence: int  # answers during which a client may be unheard
     delay_bound: int  # answers that an output in the server's table may be old at the most
+    sampling: SamplingName = "passes"
 
     @property
     def precision(self) -> Precision:

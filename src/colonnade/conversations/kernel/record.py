@@ -14,6 +14,7 @@ from colonnade.conversations.kernel.predict import KernelShares
 from colonnade.conversations.kernel.settings import KernelSettings
 from colonnade.conversations.kernel.setup import layout_of
 from colonnade.conversations.pacing.one_order import check_delay
+from colonnade.conversations.pacing.schedule import check_drawn
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.errors import JobError
 from colonnade.job import Job, Kernel, LossName, PrivacyTerms, Train
@@ -53,6 +54,11 @@ def check_kernel(job: Job, preset: Preset) -> None:
     """Refuse also what would make another algorithm of the paper's."""
     check(job, preset)
     if preset.capped:
+        if job.train.sampling != "passes":
+            raise JobError(
+                f"train.sampling = {job.train.sampling!r}: {preset.name} keeps what it has of a row from its "
+                "first visit on, in passes; drop it or use fdskl"
+            )
         return
     for key, given in (
         ("features", job.kernel.features != "auto"),
@@ -81,6 +87,7 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings
     """Return the settings of a kernel machine; refuses features whose projections would not fit into
     memory."""
     asked, rows = job.kernel, facts.rows
+    check_drawn(job.train.sampling, rows)
     rounds = -(-rows // pace.batch) * pace.epochs
     features, block = _capped(asked, rows) if preset.capped else _growing(asked, rows, rounds)
     if asked.cache:
@@ -97,6 +104,7 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings
         bits=asked.bits,
         cache=asked.cache,
         chosen_l2=job.train.l2 == "auto",
+        sampling=job.train.sampling,
     )
 
 
@@ -242,7 +250,7 @@ KERNEL = Conversation(
     leaks=leaks,
     losses=KERNEL_LOSSES,
     check=check_kernel,
-    understands=frozenset({"kernel.keys", "network.broadcast"}),
+    understands=frozenset({"kernel.keys", "network.broadcast", "train.sampling"}),
     space=space,
     usual_batch=usual_batch,
     ahead=kernel_ahead,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from colonnade.job import Section
+from colonnade.job.sections import SamplingName
 
 
 class KernelSettings(Section, frozen=True):
@@ -24,3 +25,4 @@ class KernelSettings(Section, frozen=True):
     bits: Literal[16, 32]
     chosen_l2: bool  # lambda is chosen with the bandwidth; else it is the objective's
     cache: bool
+    sampling: SamplingName = "passes"

@@ -96,7 +96,8 @@ def _order(schedule: Schedule, epoch: int) -> Rows:
 def layout_of(plan: Plan[KernelSettings], rows: int) -> FeatureLayout:
     """Return the layout that a plan asks for."""
     pace, settings = plan.pace, plan.settings
-    schedule = Schedule(rows, pace.batch, pace.epochs, plan.seed, plan.label_holders)
+    drawn = settings.sampling == "replacement"
+    schedule = Schedule(rows, pace.batch, pace.epochs, plan.seed, plan.label_holders, replaced=drawn)
     growth = min(settings.features // settings.block, schedule.rounds)
     return FeatureLayout(schedule, settings.block, growth, settings.cache)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from colonnade.conversations.conversation import Space, penalty
 from colonnade.conversations.linear.parties import blind as blind
 from colonnade.conversations.linear.settings import LinearSettings, Pairs
-from colonnade.conversations.pacing.schedule import BLOCK
+from colonnade.conversations.pacing.schedule import check_drawn
 from colonnade.errors import JobError, suggest
 from colonnade.job import Direction, Job
 from colonnade.job.plan import Facts, Pace
@@ -119,8 +119,7 @@ def pairs_apart(batch: int, ahead: int, rows: int) -> int:
 def settings_of(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
     """Return the settings that linear conversations have alike."""
     direction = job.direction
-    if job.train.sampling == "replacement" and facts.rows > BLOCK:
-        raise JobError(f"train.sampling = 'replacement': {facts.rows:,} rows; it is for {BLOCK:,} at most")
+    check_drawn(job.train.sampling, facts.rows)
     return LinearSettings(
         estimator=job.train.estimator or preset.estimator,
         pairs=pairs_of(job, preset),

@@ -21,6 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from colonnade.arrays import Rows
+from colonnade.errors import JobError
+from colonnade.job.sections import SamplingName
 
 BLOCK = 2**20
 """Rows that are shuffled among each other."""
@@ -206,6 +208,12 @@ def at_own_pace(*, remembers: bool) -> type[OwnTurns]:
     ('OwnTurns', 'OwnPasses')
     """
     return OwnTurns if remembers else OwnPasses
+
+
+def check_drawn(sampling: SamplingName, rows: int) -> None:
+    """Refuse rows that are drawn with replacement where there are more than one block of them."""
+    if sampling == "replacement" and rows > BLOCK:
+        raise JobError(f"train.sampling = 'replacement': {rows:,} rows; it is for {BLOCK:,} at most")
 
 
 @lru_cache(maxsize=8)

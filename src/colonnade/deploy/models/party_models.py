@@ -64,7 +64,7 @@ def check_code(settings: Settings, terms: Terms) -> None:
         code = code_of(settings, model)
         if code is not None and code.path is not None:
             _guarded(model, partial(build.load, _path(settings, code)))
-        elif model.kind in ("mlp", "cnn"):
+        elif model.kind == "cnn":
             importlib.import_module("colonnade.models.network")  # says which extra is missing
 
 

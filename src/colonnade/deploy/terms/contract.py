@@ -30,6 +30,7 @@ from colonnade.job import (
     with_defaults,
 )
 from colonnade.job.plan import Facts, Plan
+from colonnade.job.presets import PRESETS
 from colonnade.losses import LOSSES, Loss
 from colonnade.run.blind import as_trained, hides_counts, reveal_of
 from colonnade.run.resolve import Composition, check_sum, compose, looked_up, resolve
@@ -204,6 +205,13 @@ def check_terms(terms: Terms, where: str) -> Contract:
     _check_agreed(terms, where)
     _check_running(terms, refuse)
     check_models(terms.model, terms.parties, refuse)
+    preset = PRESETS.get(terms.algorithm)
+    if preset is not None and preset.literal and terms.secure.labels is None:
+        refuse(
+            f"secure.labels: {terms.algorithm} is as published, with labels in clear, and no job has that "
+            'unless it says so; under [secure] write labels = "clear", or take the algorithm that is '
+            f'algorithm = "{terms.algorithm.removesuffix("-paper")}"'
+        )
     job = job_from(msgspec.to_builtins(terms.job()), where)  # with all its own checks
     contract = Contract(terms, compose(job))
     if contract.composition.job.secure.labels == "blind" and terms.use.loss_seen_by == "all":

@@ -1,0 +1,79 @@
+"""Algorithms to their papers' letter: what a job gets, who must say `labels`, how bad ends are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.oracles.tables import pooled, random_tables, weights
+
+from colonnade.deploy.terms.contract import terms_from
+from colonnade.errors import JobError
+from colonnade.job import job_from
+from colonnade.job.presets import PRESETS
+from colonnade.run.federate import Finished, run_tables
+from colonnade.run.resolve import compose
+
+LITERAL = sorted(name for name, preset in PRESETS.items() if preset.literal)
+
+
+def trained(name: str, **train: Any) -> Finished:
+    """Train a preset as it is, but for what is given, on a small table."""
+    tables = random_tables(parties=3, active=3 if "asysqn" in name else 1, rows=80)
+    data = {"train": "random", "parties": 3, "active": len(tables.active)}
+    job = {"algorithm": name, "world": "simulated", "data": data, "train": {"epochs": 2, **train}}
+    return run_tables(job_from(job), tables)
+
+
+@pytest.mark.parametrize("name", LITERAL)
+def test_a_literal_preset_draws_rows_and_has_a_better_twin(name: str) -> None:
+    assert PRESETS[name].summary.startswith("as published, line by line")
+    assert name.removesuffix("-paper") in PRESETS
+    job = job_from({"algorithm": name, "data": {"train": "a9a", "parties": 3}})
+    assert job.train.sampling == "replacement"
+    assert job.train.step != "auto" or job.direction.pairs == "paper"
+    assert job.secure.labels is None, "no preset says it for the job"
+
+
+@pytest.mark.usefixtures("usual_labels")
+@pytest.mark.parametrize("name", LITERAL)
+def test_labels_are_in_clear_on_one_machine_with_a_line_that_says_so(name: str) -> None:
+    done = trained(name)
+    assert any("as published, labels in clear" in note for note in done.result.privacy.notes)
+    ours = compose(job_from({"algorithm": "vfb2-saga", "data": {"train": "a9a", "parties": 3}}))
+    assert ours.job.secure.labels == "blind"
+
+
+@pytest.mark.parametrize("name", LITERAL)
+def test_between_companies_a_job_says_labels_itself(name: str) -> None:
+    holders = "abc" if "asysqn" in name else "a"
+    parties = {party: {"data": "rows", "label": party in holders} for party in "abc"}
+    plain: dict[str, Any] = {"name": "score", "algorithm": name, "parties": parties}
+    with pytest.raises(JobError, match=r'labels = "clear", or .* algorithm = "' + name[:-6] + '"'):
+        terms_from(plain)
+    said = terms_from({**plain, "secure": {"labels": "clear", "accept_leak": True}})
+    assert said.secure.labels == "clear"
+
+
+def test_a_run_to_the_letter_that_ends_badly_is_kept_and_marked() -> None:
+    done = trained("vfb2-sgd-paper", step=300.0)
+    assert done.result.converged is False
+    assert any("did not converge with these settings" in note for note in done.result.privacy.notes)
+    assert np.isfinite(weights(done)).all()
+
+
+def test_vfb2_sgd_is_the_paper_s_line_by_line() -> None:
+    """One dominator, single rows drawn with replacement, w - gamma (theta x + lambda w), nothing else."""
+    tables = random_tables(parties=3, active=1, rows=60)
+    data = {"train": "random", "parties": 3, "active": 1, "intercept": False}
+    train = {"epochs": 2, "batch": 1, "step": 0.1, "l2": 1e-3, "loss": "logistic"}
+    job = job_from({"algorithm": "vfb2-sgd-paper", "world": "simulated", "data": data, "train": train})
+    done = run_tables(job, tables)
+    X, y = pooled(tables)
+    w = np.zeros(X.shape[1])
+    for epoch in range(2):
+        for i in np.random.default_rng([job.seed, epoch, 1]).integers(len(y), size=len(y)):
+            theta = -y[i] / (1 + np.exp(y[i] * (X[i] @ w)))
+            w -= 0.1 * (theta * X[i] + 1e-3 * w)
+    np.testing.assert_allclose(weights(done), w, atol=1e-6)
