@@ -4,8 +4,8 @@
 
 A quarter of the rows is held back. Ours is `VerticalClassifier(algorithm)`, or the regressor, with two
 parties and nothing else said; `linear` is the default algorithm, a linear model; pooled is scikit-learn's
-MLP on standardised columns with its own defaults and up to 1,000 epochs. The sets above the line chose the default, out of 32, 64
-and 128 hidden units, 8 to 32 outputs, and 30 to 80 epochs; those below had no part in it.
+MLP on standardised columns with its own defaults and up to 1,000 epochs. `CHOSE` chose the default, out of
+32, 64 and 128 hidden units, 8 to 32 outputs, and 30 to 80 epochs; `UNSEEN` had no part in it.
 """
 
 from __future__ import annotations
