@@ -25,6 +25,7 @@ from colonnade.cli.compare import compare
 from colonnade.cli.credit import credit
 from colonnade.cli.demo import demo
 from colonnade.cli.example import example
+from colonnade.cli.journal import journal
 from colonnade.cli.lists import algorithms, datasets
 from colonnade.cli.models import models
 from colonnade.cli.new import new
@@ -169,6 +170,7 @@ def main(verbose: bool, debug: bool) -> None:
 for command in (
     demo,
     example,
+    journal,
     new,
     run,
     compare,

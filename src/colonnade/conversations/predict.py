@@ -135,6 +135,7 @@ class Session:
     streams: PairStreams = NO_STREAMS
     workplace: Workplace = HERE
     limits: OpeningLimits = field(default_factory=Unlimited)
+    scored: Callable[[int], None] = lambda rows: None  # hears how many rows each request was about
     _tags: int = 0
     _requests: int = 0
 
@@ -181,6 +182,7 @@ class Session:
         request = Request(self.net.me, self.net.parties, self.asker, len(rows))
         for each in (request.named, *self.scorer.opens(request)):
             self.limits.allow(each)
+        self.scored(len(rows))
 
     async def end(self) -> None:
         """Tell the others that nothing more is asked."""

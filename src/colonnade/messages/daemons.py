@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
 
 from colonnade.arrays import Numbers
 from colonnade.messages.base import Message, Text
+
+Short = Annotated[str, msgspec.Meta(max_length=64)]
+"""A hash or a time: it is written into books that are kept for good."""
 
 
 class Present(Message, frozen=True, tag=51):
@@ -117,6 +122,22 @@ class Sizes(Message, frozen=True, tag=96):
     columns: int
 
 
+class Said(Message, frozen=True, tag=97):
+    """Beside the runs: what the sender proposes, accepts or refuses, and the head of its journal, signed.
+
+    Version 0.2 does not know it, and is sent none.
+    """
+
+    queued: ClassVar[bool] = True
+    run: int
+    what: Literal["proposes", "accepts", "refuses"]
+    digest: Short
+    when: Short
+    count: int
+    head: Short
+    signature: Annotated[bytes, msgspec.Meta(max_length=128)]
+
+
 class CutOff(Message, frozen=True, tag=65):
     """Beside the runs: a run was cut off at the sender, in the session that is named.
 
@@ -179,6 +200,7 @@ OfDaemons = (
     | HaveShare
     | Echo
     | Sizes
+    | Said
     | CutOff
     | Rejoin
     | Rejoined

@@ -210,7 +210,7 @@ def test_scores_wait_for_an_approval_which_counts_until_it_is_revoked(tmp_path: 
     together(consortium, program)
     decisions = read_decisions(tmp_path / "shop" / "runs" / "journal.jsonl")
     assert [each.what for each in decisions if each.what != "accepted"] == [
-        *("approved", "revoked", "refused", "revoked")
+        *("approved", "revoked", "refused", "refused", "revoked")
     ]
     assert sum(each.who.startswith("approval of run") for each in decisions) == 1
 

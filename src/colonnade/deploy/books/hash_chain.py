@@ -13,6 +13,7 @@ one that a crash kept out of the second file is a record.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -72,6 +73,14 @@ def read_chain(path: Path) -> tuple[list[bytes], ChainEnd]:
             "both as they are, and find out who did"
         )
     return records, ChainEnd(len(records), hashes[-1])
+
+
+def hashes_of(records: Iterable[bytes]) -> list[str]:
+    """Return the hash of every record and all before it."""
+    found = [START]
+    for record in records:
+        found.append(_hash(found[-1], record))
+    return found[1:]
 
 
 def _noted_end(path: Path) -> ChainEnd:

@@ -3,8 +3,9 @@
 A decision is something that this party or one of its operators said yes or no to: who, when, about which job
 or model, with its digest. A comparison is that of this party's ids with those of its peers: for what, with
 whom, and how many ids each brought; it is written down before the first id is compared. So is what cut a
-training off, and when it went on. All are lines of a file that only grows and in which every line vouches for
-those before it (`hash_chain.py`). How every run ended, and what it cost, is one, too.
+training off, when it went on, how every run ended and what it cost, which rows were scored for whom, what
+peers have signed (`statements`), and that settings changed. All are lines of a file that only grows and in
+which every line vouches for those before it (`hash_chain.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ import msgspec
 from colonnade.deploy.books.daily_comparisons import DailyComparisons, Kind, Purpose
 from colonnade.deploy.books.hash_chain import ChainEnd, append, read_chain
 from colonnade.deploy.books.score_drift import ScoreMonitor
+from colonnade.deploy.books.scored import Scored, ScoredRows
 from colonnade.deploy.books.spent import ByPeer
+from colonnade.deploy.books.statements import Statement, Witnessed
 from colonnade.errors import ChangedIds, ShareError
 from colonnade.shares import now
 
@@ -49,6 +52,7 @@ What = Literal[
     "kept",
     "rolled back",
     "stopped",
+    "deleted",
 ]
 """What somebody decides."""
 
@@ -139,6 +143,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
     kind: Literal["train", "score"] = "train"
     digest: str = ""
     model: str = ""
+    share: str = ""  # the hash of the weights that this party has stored
     seconds: float = 0.0
     sessions: int = 0
     epochs: int = 0
@@ -147,7 +152,17 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
     losses: list[tuple[int, float]] = []
 
 
-Written = Decision | Comparison | ComparisonOutcome | Interruption | Ended
+class SettingsChanged(msgspec.Struct, frozen=True, kw_only=True, tag="settings"):
+    """The settings that this party has from now on: their hash, and what is other than before."""
+
+    when: str
+    digest: str
+    changed: list[str]
+
+
+Written = (
+    Decision | Comparison | ComparisonOutcome | Interruption | Ended | Statement | Scored | SettingsChanged
+)
 """What a journal keeps for good."""
 
 
@@ -203,6 +218,9 @@ class Journal:
     # sets of ids that peers came with, by peer and entry, and what all parties' sets had in common
     known: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
     common: dict[tuple[str, str], str] = field(default_factory=dict)
+    witnessed: Witnessed = field(default_factory=Witnessed)
+    scored: ScoredRows = field(default_factory=ScoredRows)
+    settings: str = ""  # the hash of the settings that were written down last
     on_disk: ChainEnd = field(default_factory=ChainEnd)
 
     def __post_init__(self) -> None:
@@ -216,6 +234,10 @@ class Journal:
                 self._remember(each)
             elif isinstance(each, ComparisonOutcome):
                 self._remember_found(each)
+            elif isinstance(each, Statement):
+                self.witnessed.keep(each)
+            elif isinstance(each, SettingsChanged):
+                self.settings = each.digest
 
     @property
     def last(self) -> str:
@@ -296,6 +318,37 @@ class Journal:
     def interrupt(self, interruption: Interruption) -> None:
         """Write down that a training was cut off or goes on; when this returns it is on disk."""
         self._write(interruption)
+
+    def changed(self, digest: str, names: list[str]) -> None:
+        """Write down that settings are others than those written down last."""
+        if digest != self.settings:
+            self._write(SettingsChanged(when=now(), digest=digest, changed=names))
+            self.settings = digest
+
+    def witness(self, statement: Statement) -> None:
+        """Write down what a peer has signed; where the head of its journal went back, that is noted."""
+        if not self.witnessed.is_new(statement):
+            return
+        odd = self.witnessed.oddness(statement.peer, ChainEnd(statement.count, statement.head))
+        if odd:
+            log.warning("%s", odd)
+            self.note(odd)
+        self._write(msgspec.structs.replace(statement, odd=odd))
+        self.witnessed.keep(statement)
+
+    def score(self, asker: str, model: str, rows: int) -> None:
+        """Count rows that were scored for a party."""
+        self.scored.add(asker, model, rows)
+        if self.scored.due:
+            self.write_scored()
+
+    def write_scored(self) -> None:
+        """Write down which rows were scored since the last time."""
+        for each in self.scored.take():
+            try:
+                self._write(each)
+            except ShareError:  # scores go on
+                log.exception("%d rows scored for %s are not in the journal", each.rows, each.asker)
 
     def _write(self, written: Written) -> None:
         self.on_disk = append(self.path, self.on_disk, msgspec.json.encode(written))

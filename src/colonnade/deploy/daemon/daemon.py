@@ -54,6 +54,7 @@ from colonnade.messages import (
     Propose,
     Rejoin,
     Rejoined,
+    Said,
     Settled,
     Sizes,
 )
@@ -112,6 +113,7 @@ class Daemon:
             GoOn: resuming.go_on,
             Settled: resuming.settled,
             Sizes: self.answering.sized,
+            Said: self.books.signed.hear,
             Propose: self.answering.proposed,
             Begin: self.answering.begun,
             Cancel: self.answering.cancelled,
@@ -140,6 +142,7 @@ class Daemon:
     async def open(self) -> None:
         """Listen, and begin to connect with every peer."""
         self.settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.journal.changed(self.settings.digest(), ["since the daemon last ran"])
         await self.peers.open()
         log.info("%s listens on %s", self.me, self.settings.listen)
         self.answering.restore()

@@ -66,6 +66,7 @@ async def _reload(daemon: Daemon, settings: Settings) -> str:
     await daemon.mux.renew(credentials, peers)
     said = changed + [f"the certificate of {name}" for name in renewed]
     text = f"settings were read again: {', '.join(said) or 'nothing has changed'}"
+    daemon.journal.changed(settings.digest(), said)
     log.info("%s", text)
     daemon.journal.note(text)
     return text

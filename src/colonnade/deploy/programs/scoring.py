@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypedDict, TypeVar
 
 import numpy as np
@@ -175,7 +176,8 @@ async def _ready(
         secure = session.party.secure_sum(session.train, secrets, trained.secure.sum)
         streams = PairStreams(session.me, secrets)
         limits = session.train.meter.limits
-        yield Session(session.train, secure, terms.asker, part, streams, Thread(), limits), found.rows
+        count = partial(session.scored, terms.asker, share.manifest.model)
+        yield Session(session.train, secure, terms.asker, part, streams, Thread(), limits, count), found.rows
     finally:
         if process is not None:
             process.close()

@@ -32,7 +32,7 @@ from colonnade.deploy.session.session import RunSession, for_peers
 from colonnade.deploy.settings import LONGEST_APPROVAL_S
 from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Proposal
-from colonnade.errors import ColonnadeError, Refused
+from colonnade.errors import ColonnadeError, Refused, ShareError
 from colonnade.messages import Answer, Begin, Cancel, Pending, Propose, Sizes
 from colonnade.net.endpoint import REASON_LIMIT
 
@@ -85,7 +85,7 @@ class Answering:
             if self._told.has_room(peer):  # a peer that proposes without end does not fill the log
                 self._told.take(peer)
                 log.warning("refused run %08x of %s: %s", run, peer, error)
-                self.runs.journal.note(f"refused a proposal of {peer}: {error}")
+                self._write_refusal(peer, run, str(error))
             self.runs.journal.ended["refused"] += 1
         except Exception:  # no proposal ends the line or other runs
             refusal = "it failed to look at the proposal; its operator sees why"
@@ -95,8 +95,26 @@ class Answering:
             reading.cancel()
         if digest is not None or refusal is not None:
             said = None if refusal is None else self._with_contact(peer, refusal)
+            await self.runs.signed.say(peer, run, "accepts" if said is None else "refuses", digest or "")
             await self.runs.peers.send(peer, Answer(run, digest or "", said))
         return refusal
+
+    def _write_refusal(self, peer: str, run: int, reason: str) -> None:
+        """Write down that a proposal was refused without anybody being asked."""
+        try:
+            self.runs.journal.decide(
+                Decision(
+                    when=stored_shares.now(),
+                    what="refused",
+                    who=POLICY,
+                    about="a proposal",
+                    run=f"{run:08x}",
+                    proposer=peer,
+                    reason=reason[:REASON_LIMIT],
+                )
+            )
+        except ShareError:  # it is refused all the same
+            log.exception("the refusal of run %08x is not in the journal", run)
 
     async def _keep_waiting(self, peer: str, run: int) -> None:
         """Tell a proposer now and then that this party still reads its data, which may be large."""
@@ -256,6 +274,7 @@ class Answering:
         self.runs.journal.decide(msgspec.structs.replace(said, reason=reason))
         self.runs.journal.ended["refused"] += 1
         answer = Answer(held.waiting.run, "", self._with_contact(held.waiting.proposer, reason))
+        await self.runs.signed.say(held.waiting.proposer, held.waiting.run, "refuses", "")
         await self.runs.peers.send(held.waiting.proposer, answer)
 
     def _with_contact(self, peer: str, reason: str) -> str:

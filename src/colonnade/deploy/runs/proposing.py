@@ -249,6 +249,7 @@ class Proposing:
             self.runs.reserve(run)
             run.followed.tell(Event("asking", 0, len(peers), run=run.number))
             for peer in peers:
+                await self.runs.signed.say(peer, run.id, "proposes", run.terms.digest())
                 await self.runs.peers.controls[peer].send(peer, Propose(run.id, encoded))
             await run.agreement.reached()
             await self.runs.remember(run)

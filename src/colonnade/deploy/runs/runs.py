@@ -31,6 +31,7 @@ from colonnade.deploy.programs import training
 from colonnade.deploy.rows.rows import PartyRows
 from colonnade.deploy.runs.resuming import Resuming
 from colonnade.deploy.runs.run import Run
+from colonnade.deploy.runs.signing import SignedStatements
 from colonnade.deploy.session.prepared import read_rows
 from colonnade.deploy.session.session import Event, Pausing, RunSession, Tell, endpoints, for_peers
 from colonnade.deploy.settings import Settings
@@ -79,6 +80,7 @@ class Runs:
 
     def __post_init__(self) -> None:
         self.resuming = Resuming(self)
+        self.signed = SignedStatements(self)
 
     def begin(
         self,
@@ -128,7 +130,9 @@ class Runs:
         recorder = Recorder(RealClock(), receives=True) if seat.timeline else None
         nets = endpoints(self.peers.mux, seat.number, parties, deadline, recorder)
         party = Party(self.credentials, nets, self.peers.version, for_peers)
-        return RunSession(seat.run, self.settings, party, own, seat.minimum, guard, recorder=recorder)
+        session = RunSession(seat.run, self.settings, party, own, seat.minimum, guard, recorder=recorder)
+        session.scored = self.journal.score
+        return session
 
     def _show(self, run: Run) -> None:
         """Let what a session tells be seen by those that follow its run."""
@@ -365,6 +369,10 @@ class Runs:
     def _write_end(self, run: Run, ended: Ended) -> None:
         """Write down how a run ended and what it cost, in the journal and in the books of its model, and what
         left in it."""
+        if ended.kind == "score":
+            self.journal.write_scored()
+        if ended.model:
+            ended = self._with_share(ended)
         self.journal.end(ended)
         if (terms := run.trains) is not None:
             try:
@@ -376,6 +384,14 @@ class Runs:
                 training.note_total(self.settings.state, ended)
             except ShareError:
                 log.exception("the books of %s lack what the whole run cost", ended.model)
+
+    def _with_share(self, ended: Ended) -> Ended:
+        """Return the same with the hash of what was stored."""
+        try:
+            stored = stored_shares.find(self.settings.state / "models", ended.model)
+        except ShareError:  # the disk fails; the run is over all the same
+            return ended
+        return msgspec.structs.replace(ended, share=stored.weights)
 
     def _release(self, run: Run) -> None:
         """Give back what was reserved for a run that told nothing; where the disk fails it stays reserved."""

@@ -119,6 +119,7 @@ class RunSession:
     tell: Tell = lambda event: None
     told: bool = False  # whether training has begun, which may tell about labels
     began: Callable[[], None] = lambda: None  # called when it does
+    scored: Callable[[str, str, int], None] = lambda asker, model, rows: None  # hears of every request
     recorder: Recorder | None = None  # of when this party computes, sends and waits while it trains
     aligned: bool = False  # the common rows are those of an earlier session
 

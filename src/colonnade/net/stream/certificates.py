@@ -189,6 +189,10 @@ class Credentials:
 
     def verify(self, peer: str, data: bytes, signature: bytes) -> None:
         """Raise CertificateError unless `peer` signed `data`."""
+        self.signer(peer, data, signature)
+
+    def signer(self, peer: str, data: bytes, signature: bytes) -> bytes:
+        """Return the public key (DER) of `peer` that signed `data`; CertificateError if none of its has."""
         if peer not in self.pinned:
             raise CertificateError(
                 f"no certificate of {peer} is pinned at {self.party}; store {peer}.crt there"
@@ -199,7 +203,8 @@ class Credentials:
                 raise CertificateError(f"the key of {peer} is not an elliptic-curve key; issue it again")
             with suppress(InvalidSignature):
                 key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
-                return
+                form = serialization.PublicFormat.SubjectPublicKeyInfo
+                return key.public_bytes(serialization.Encoding.DER, form)
         raise CertificateError(f"a signature of {peer} does not fit its pinned certificate")
 
     def days_left(self) -> dict[str, int]:
