@@ -37,6 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report", "attacks"),
     ("estimators",),
     ("deploy",),
+    ("client",),
     ("demo", "example"),
     ("cli",),
     ("__main__",),

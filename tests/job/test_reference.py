@@ -50,6 +50,8 @@ TABLES: dict[str, tuple[str, type[Section]]] = {
     "## `[serve]`": (PARTY, settings.Serve),
     "## `[telemetry]`": (PARTY, Telemetry),
     "## `[people.NAME]`": (PARTY, people_settings.Known),
+    "## `[sign_in]`": (PARTY, people_settings.SignIn),
+    "## `[control]`": (PARTY, people_settings.Control),
     "## `[engine]`: who computes here": (PARTY, job.EngineTerms),
 }
 # keys whose default is decided where the data or the algorithm is known
@@ -137,7 +139,8 @@ def test_what_a_job_between_companies_has_not_is_told() -> None:
 
 def test_the_top_of_a_party_s_settings_has_the_other_keys() -> None:
     # the last is set when the file is read
-    apart = {"data", "models", "policy", "limits", "engine", "serve", "telemetry", "people", "folder"}
+    apart = {"data", "models", "policy", "limits", "engine", "serve", "telemetry", "people", "sign_in"}
+    apart |= {"control", "folder"}
     fields = {f.name: f for f in msgspec.structs.fields(settings.Settings) if f.name not in apart}
     check(rows(PARTY, "| key |"), fields)
 

@@ -105,9 +105,10 @@ def _make_tokens(settings: Settings, as_json: bool) -> None:
     from colonnade.errors import JobError
 
     served = settings.serve.token_file if settings.serve is not None else None
-    files = [name for name in (settings.monitor_token_file, served) if name is not None]
+    named = [settings.monitor_token_file, served, *(each.token_file for each in settings.people.values())]
+    files = [name for name in named if name is not None]
     if not files:
-        raise JobError("the settings name no token; see monitor_token_file and serve.token_file")
+        raise JobError("the settings name no token; see monitor_token_file, serve.token_file and people")
     made = {str(path): make_token(path) for path in map(settings.path, files)}
     if as_json:
         print_json([{"file": path, "written": new} for path, new in made.items()])

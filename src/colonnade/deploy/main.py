@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from colonnade.deploy.daemon import control
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http import monitor
+from colonnade.deploy.people_settings import Control
 from colonnade.deploy.process.logs import log_as, log_to_stderr
 from colonnade.deploy.process.memory import start_tidy, stay_tidy
 from colonnade.deploy.settings import Serve, Settings, read_settings
@@ -23,6 +24,7 @@ from colonnade.deploy.telemetry.traces import Tracer
 from colonnade.errors import ColonnadeError, JobError
 
 if TYPE_CHECKING:
+    from colonnade.deploy.http.control_server import ControlServer
     from colonnade.deploy.http.pages.site import Site
     from colonnade.deploy.http.service import Service
 
@@ -77,6 +79,10 @@ async def _main(settings: Settings, file: Path) -> None:
             stack.callback((await monitor.serve(daemon)).close)
         if settings.telemetry.listen is not None:
             stack.callback((await monitor.serve_telemetry(daemon)).close)
+        if settings.control is not None:
+            control_server = _control(daemon, settings.control)
+            await control_server.open()
+            stack.push_async_callback(control_server.close)
         if settings.serve is not None:
             service = _service(daemon, settings.serve)
             await service.open()
@@ -102,6 +108,16 @@ def _site(daemon: Daemon) -> Site:
         text = f"monitor_token_file: needs {error.name}; install it with `pip install 'colonnade[serve]'`"
         raise JobError(text) from error
     return Site(daemon)
+
+
+def _control(daemon: Daemon, given: Control) -> ControlServer:
+    """Return the server of the daemon's verbs; JobError if what it needs is not installed."""
+    try:
+        from colonnade.deploy.http.control_server import ControlServer
+    except ModuleNotFoundError as error:
+        text = f"control: needs {error.name}; install it with `pip install 'colonnade[serve]'`"
+        raise JobError(text) from error
+    return ControlServer(daemon, given)
 
 
 def _service(daemon: Daemon, serve: Serve) -> Service:

@@ -16,7 +16,7 @@ import msgspec
 
 from colonnade.conversations.conversation import Leak
 from colonnade.deploy.agreed import checked_day, checked_line, one_script
-from colonnade.deploy.people_settings import Known, check_people
+from colonnade.deploy.people_settings import Control, Known, SignIn, check_people
 from colonnade.deploy.telemetry_settings import Telemetry, check_telemetry
 from colonnade.errors import JobError, suggest
 from colonnade.job import (
@@ -205,6 +205,8 @@ class Settings(Section, frozen=True, kw_only=True):
     serve: Serve | None = None
     telemetry: Telemetry = Telemetry()
     people: dict[str, Known] = msgspec.field(default_factory=dict)
+    sign_in: SignIn | None = None
+    control: Control | None = None
     folder: str = ""  # where the file lies; set when it is read
 
     def path(self, name: str) -> Path:
@@ -292,7 +294,13 @@ def _check(settings: Settings, where: str) -> None:
         address(settings.telemetry.listen, f"{where}: telemetry.listen")
     if not settings.line_mbps > 0:
         raise JobError(f"{where}: line_mbps: {settings.line_mbps} is not above 0")
-    check_people(settings.people, None, None, where)
+    check_people(settings.people, settings.sign_in, settings.control, where)
+    if settings.sign_in is not None and settings.monitor_token_file is None:
+        raise JobError(f"{where}: sign_in: there is no page; set monitor and monitor_token_file as well")
+    if settings.control is not None:
+        host, _ = address(settings.control.listen, f"{where}: control.listen")
+        if not host.startswith("127.") and settings.control.certificate is None:
+            raise JobError(f"{where}: control: away from 127.0.0.1 it is encrypted; give certificate and key")
     approvers = sum("approver" in each.roles for each in settings.people.values())
     groups = any(each.group is not None for each in settings.people.values())
     for rule in (settings.policy, *settings.policy.peers.values()):

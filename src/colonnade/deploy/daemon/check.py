@@ -43,7 +43,7 @@ class PartyCheck(msgspec.Struct):
 def survey(settings: Settings) -> PartyCheck:
     """Return all that can be said about a party's settings without its peers."""
     found = PartyCheck(settings.name)
-    for part in (_identity, _data, _models, _budget, _page, _service):
+    for part in (_identity, _data, _models, _budget, _page, _people, _service):
         for line in _whole(part, settings):
             (found.problems if isinstance(line, ColonnadeError) else found.offers).append(str(line))
     return found
@@ -181,6 +181,26 @@ def _page(settings: Settings) -> Found:
         yield _lacks("monitor_token_file", "aiohttp", "serve")
     read_token(settings.path(settings.monitor_token_file), "monitor_token_file")
     yield f"page: http://{settings.monitor}/"
+
+
+def _people(settings: Settings) -> Found:
+    """Return who may do what here, and whether their tokens and the files of [control] can be read."""
+    for name, each in settings.people.items():
+        yield f"{name}: {', '.join(each.roles)}"
+        if each.token_file is not None:
+            try:
+                read_token(settings.path(each.token_file), f"people.{name}.token_file")
+            except JobError as error:
+                yield error
+    if (control := settings.control) is None:
+        return
+    if find_spec("aiohttp") is None:
+        yield _lacks("control", "aiohttp", "serve")
+    for key in ("certificate", "key", "client_ca"):
+        file: str | None = getattr(control, key)
+        if file is not None and not settings.path(file).is_file():
+            yield JobError(f"control.{key}: there is no {settings.path(file)}")
+    yield f"control: {control.listen}"
 
 
 def _service(settings: Settings) -> Found:

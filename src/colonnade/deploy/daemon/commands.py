@@ -84,6 +84,7 @@ class DecideRequest(msgspec.Struct, tag="Decide"):
     number: str
     approve: bool
     reason: str = ""
+    digest: str | None = None  # of the proposal that was seen
 
 
 class RevokeRequest(msgspec.Struct, tag="Revoke"):

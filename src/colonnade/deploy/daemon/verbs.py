@@ -121,10 +121,10 @@ async def act(daemon: Daemon, request: Request, tell: Tell, who: Person) -> Answ
             return status(daemon)
         case ProposalsRequest():
             return proposal_views.proposals(daemon)
-        case DecideRequest(number=number, approve=True):
-            return await operators.approve(daemon, number, who)
-        case DecideRequest(number=number, reason=reason):
-            return await operators.refuse(daemon, number, who, reason)
+        case DecideRequest(number=number, approve=True, digest=digest):
+            return await operators.approve(daemon, number, who, digest)
+        case DecideRequest(number=number, reason=reason, digest=digest):
+            return await operators.refuse(daemon, number, who, reason, digest)
         case RevokeRequest(number=number):
             return operators.revoke(daemon, number, who)
         case ModelsRequest():

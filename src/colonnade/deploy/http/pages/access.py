@@ -86,6 +86,15 @@ class Access:
             return self.begin(msgspec.structs.replace(who, by="page"))
         return None  # at once: nobody guesses 256 random bits
 
+    def named(self, who: Person) -> SignedIn:
+        """Return the session of somebody whom a proxy names with every request; it needs no cookie."""
+        key = _digest(f"proxy {who.name}")
+        session = self.sessions.get(key)
+        if session is None or session.who != who or session.until <= time.monotonic():
+            self._make_room()
+            session = self.sessions[key] = SignedIn(who, time.monotonic() + SESSION_S)
+        return session
+
     def session(self, cookie: str | None) -> SignedIn | None:
         """Return the session of a cookie, if it is one and has not ended."""
         found = self.sessions.get(_digest(cookie)) if cookie else None
@@ -97,13 +106,17 @@ class Access:
             self.sessions.pop(_digest(cookie), None)
 
     def begin(self, who: Person) -> str:
-        """Return a new session; when there are too many the oldest ends."""
-        _forget({key: each.until for key, each in self.sessions.items()}, self.sessions)
-        while len(self.sessions) >= MOST_SESSIONS:
-            del self.sessions[next(iter(self.sessions))]
+        """Return the cookie of a new session; when there are too many the oldest ends."""
+        self._make_room()
         cookie = secrets.token_urlsafe(32)
         self.sessions[_digest(cookie)] = SignedIn(who, time.monotonic() + SESSION_S)
         return cookie
+
+    def _make_room(self) -> None:
+        """Forget sessions that have ended, and the oldest where there are too many."""
+        _forget({key: each.until for key, each in self.sessions.items()}, self.sessions)
+        while len(self.sessions) >= MOST_SESSIONS:
+            del self.sessions[next(iter(self.sessions))]
 
     async def _slow_down(self) -> None:
         """Let visitors that guess wait, one after the other."""
@@ -146,8 +159,10 @@ def names_this_machine(host: str) -> bool:
         return False
 
 
-def comes_from_here(headers: Mapping[str, str]) -> bool:
+def comes_from_here(headers: Mapping[str, str], known_as: str = "") -> bool:
     """Return whether a request that changes something comes from this page, as far as a browser says.
+
+    `known_as` is the name under which browsers know it, where that is not the one that is asked.
 
     >>> comes_from_here({"Host": "127.0.0.1:1", "Origin": "http://127.0.0.1:1"})
     True
@@ -157,6 +172,7 @@ def comes_from_here(headers: Mapping[str, str]) -> bool:
     False
     """
     origin = headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != headers.get("Host"):
+    names = {headers.get("Host"), *filter(None, [known_as])}
+    if origin is not None and urlsplit(origin).netloc not in names:
         return False
     return headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")

@@ -35,8 +35,15 @@ def document(title: str, *body: str, refresh: bool = False) -> str:
     return "<!doctype html>" + tag("html", head, tag("body", *body), lang="en")
 
 
-def sign_in(name: str, problem: str) -> str:
-    """Return the page that asks for the token."""
+def on_to_the_page(name: str) -> str:
+    """Return the page that leads to the daemon's own page at once."""
+    go = tag("p", tag("a", "Go on", href="/"), class_="pad")
+    return document(f"{name} · Colonnade", tag("meta", http_equiv="refresh", content="0; url=/"), go)
+
+
+def sign_in(name: str, problem: str, *, provider: bool = False) -> str:
+    """Return the page that asks for the token, or leads to the provider."""
+    account = tag("p", tag("a", "Sign in with your account", href="/sign-in")) if provider else Html("")
     form = tag(
         "form",
         tag("input", type="hidden", name="key", value=""),
@@ -64,7 +71,8 @@ def sign_in(name: str, problem: str) -> str:
         class_="soft",
     )
     main = tag(
-        "main", tag("div", tag("h3", f"{name}: sign in"), notice, form, help_, class_="card pad narrow")
+        "main",
+        tag("div", tag("h3", f"{name}: sign in"), notice, account, form, help_, class_="card pad narrow"),
     )
     return document(f"{name} · Colonnade", main)
 
