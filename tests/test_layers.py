@@ -104,7 +104,19 @@ RUN_RANK = {name: rank for rank, layer in enumerate(RUN_LAYERS) for name in laye
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
 STORES = {"disk", "result", "search", "shares", "test_scores", "timeline", "findings"}
-TOUCH_DISK = STORES | {"job", "data", "engines", "net", "run", "deploy", "report", "demo", "example", "cli"}
+TOUCH_DISK = STORES | {
+    "job",
+    "data",
+    "engines",
+    "net",
+    "run",
+    "deploy",
+    "report",
+    "demo",
+    "example",
+    "cli",
+    "client",
+}
 DISK = {"read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "unlink", "rmtree", "savez", "copy2"}
 
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
