@@ -1,4 +1,4 @@
-"""Docstrings of functions begin with a verb, and the sources have plain words."""
+"""Docstrings begin with a verb, sources and first pages have plain words, first pages short paragraphs."""
 
 from __future__ import annotations
 
@@ -103,3 +103,32 @@ def test_what_is_looked_for_is_found() -> None:
     code = 'def f():\n    """The rows."""\n\n@property\ndef g():\n    """How many."""\n\n# whoever asks\n'
     assert list(first_words(code)) == [(1, "The")]
     assert list(mannered(code)) == [(8, "whoever")]
+
+
+FIRST_PAGES = [Path(__file__).parents[1] / page for page in ("README.md", "docs/tutorial.md")]
+MANNERED_PAGES = re.compile(
+    rf"{MANNERED.pattern}|\b(in every habit|heads together|of whom|whom only|foretell|as it were|hitherto)\b",
+    re.IGNORECASE,
+)
+LONGEST = 4  # lines of a paragraph that is read at a glance
+
+
+def paragraphs(page: str) -> list[str]:
+    """Return what a page says in sentences: no code, tables or headings; each point of a list by itself."""
+    prose = re.sub(r"^```[\s\S]*?^```$|^(?: {4}|[|#!]).*$", "", page, flags=re.M)
+    return [block.strip("\n") for block in re.split(r"\n\s*\n|\n(?=- )", prose) if block.strip()]
+
+
+@pytest.mark.parametrize("page", FIRST_PAGES, ids=lambda page: page.name)
+def test_first_pages_are_read_at_a_glance(page: Path) -> None:
+    text = page.read_text("utf-8")
+    found = paragraphs(text)
+    assert len(found) > 10
+    assert [block for block in found if block.count("\n") >= LONGEST] == []
+    assert MANNERED_PAGES.findall(text) == []
+
+
+def test_long_paragraphs_and_mannered_words_are_found() -> None:
+    page = "# A\none\ntwo\nthree\nfour\nfive\n\n    code\n    code\n\n- a\n- b\n\n| t |\n|---|\n"
+    assert [block.count("\n") for block in paragraphs(page)] == [4, 0, 0]
+    assert MANNERED_PAGES.search("they put their heads together")
