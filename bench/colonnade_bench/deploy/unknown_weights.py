@@ -3,7 +3,8 @@
     python -m colonnade_bench.deploy.unknown_weights [--one-way-ms 0 10] [--rate 50] [--seconds 10]
 
 Three companies train `vfb2-svrg` twice, with `secure.reveal = "owner"` and `"never"`, and the first serves
-one model after the other. Single-row requests come at a steady rate; then as fast as sixteen clients get answers.
+one model after the other. Single-row requests come at a steady rate; then as fast as sixteen clients get
+answers.
 """
 
 from __future__ import annotations
