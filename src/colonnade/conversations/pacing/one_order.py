@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from colonnade.conversations.pacing.pacing import Pacing
 from colonnade.errors import JobError
@@ -131,12 +132,13 @@ class OneOrder(Pacing):
         self.state.begun = max(self.state.begun, number + 1)
         return True
 
-    def beyond(self, *, behind: bool) -> int:
-        """Return how many rounds beyond its window a party may score: some, while it is behind.
+    @cached_property
+    def beyond(self) -> tuple[int, int]:
+        """How many rounds beyond its window a party may score: some, while it is behind.
 
         A party that makes an update of every theta cannot catch up, and must not get further behind.
         """
-        return self._stale if behind else 0
+        return 0, self._stale
 
     def end(self, number: int, extra: int = 0) -> int:
         """Return the first round that is beyond the window, a gate or the end."""

@@ -176,7 +176,7 @@ class OwnPace(Pacing):
     @property
     def own_waits(self) -> bool:
         """Whether theta of an own round waits for the next update: the round after it is scored already."""
-        return self._most_beyond > 0
+        return self.beyond[0] > 0
 
     async def catch_up(self, net: Network) -> None:
         """Take in thetas that came during an update, or it would seem that shares given were not used."""
@@ -199,14 +199,12 @@ class OwnPace(Pacing):
         self.stages.wake()
         self._conditions.wake()
 
-    def beyond(self, *, behind: bool) -> int:
-        """Return how many rounds beyond its window a dominator may get, however far this party is."""
-        return self._most_beyond
-
     @cached_property
-    def _most_beyond(self) -> int:
-        """The most rounds beyond a window: none where they do not pay."""
-        return self._stale if self._pays() else 0
+    def beyond(self) -> tuple[int, int]:
+        """How many rounds beyond its window a dominator may get, however far this party is: none where they
+        do not pay."""
+        most = self._stale if self._pays() else 0
+        return most, most
 
     def may_begin(self, number: int, extra: int = 0) -> bool:
         """Return whether the round is within its window and, at the keeper, may be added to the run."""

@@ -74,9 +74,10 @@ class Pacing(ABC):
 
     # -- beginning rounds ---------------------------------------------------------------------------
 
+    @property
     @abstractmethod
-    def beyond(self, *, behind: bool) -> int:
-        """Return how many rounds beyond its window a party may score that is, or is not, behind others."""
+    def beyond(self) -> tuple[int, int]:
+        """How many rounds beyond its window a party may score that is not behind others, and one that is."""
 
     @abstractmethod
     def end(self, number: int, extra: int = 0) -> int:

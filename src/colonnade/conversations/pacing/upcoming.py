@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import repeat
 
 from colonnade.conversations.pacing.pacing import Pacing
 from colonnade.conversations.pacing.schedule import Round, Schedule
@@ -41,7 +42,7 @@ class Upcoming:
         if self._looked == self._pace.changes:
             return False
         may_begin, extra = self._pace.may_begin, self._extra()
-        return any(may_begin(number, extra) for number in self._next.values())
+        return any(map(may_begin, self._next.values(), repeat(extra)))
 
     async def wait(self, first: int) -> None:
         """Wait until one of the next rounds may begin, or none is left; `first` was the first of them."""
