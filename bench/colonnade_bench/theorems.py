@@ -70,7 +70,14 @@ def interval(slopes: Sequence[float]) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def run(quick: bool, out: Path, say: Say, *, only: Sequence[str] = ()) -> list[Path]:
+def pieces(quick: bool) -> list[str]:
+    """What can run side by side: every part."""
+    return list(PARTS)
+
+
+def run(
+    quick: bool, out: Path, say: Say, *, only: Sequence[str] = (), tables: Path | None = None
+) -> list[Path]:
     """Measure the slopes of every part, or some, and write what there is after each."""
     bench = Bench("theorems", TITLE, quick)
     rows: list[list[Any]] = []
@@ -82,7 +89,7 @@ def run(quick: bool, out: Path, say: Say, *, only: Sequence[str] = ()) -> list[P
     )
     columns = ["theorem", "says", "its slope", "measured", "interval", "epochs", "seeds", "shows"]
     bench.grids.append(Grid("Slopes", columns, rows, note))
-    return bench.made(only or PARTS, lambda part: _part(bench, rows, part, say, quick=quick), out)
+    return bench.made(only or PARTS, lambda part: _part(bench, rows, part, say, quick=quick), tables or out)
 
 
 def _part(bench: Bench, rows: list[list[Any]], part: str, say: Say, *, quick: bool) -> None:

@@ -43,6 +43,28 @@ def test_a_bench_in_pieces_can_be_resumed_part_by_part(monkeypatch: pytest.Monke
     assert done.exit_code == 0, done.output
     assert asked == [{"quick": False, "jobs": 2, "only": ["vfb2:curves"], "resume": True}]
     assert "minutes of one core, for the whole part: curves about " in done.output
-    refused = CliRunner().invoke(main, ["bench", "vfb2", "--resume"])
+    asked.clear()
+    assert CliRunner().invoke(main, ["bench", "vfb2", "--resume"]).exit_code == 0
+    assert asked == [{"quick": False, "jobs": 1, "only": [], "resume": True}], "one piece at a time"
+
+
+def test_all_benches_go_on_where_they_were(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pieces = pytest.importorskip("colonnade_bench.pieces")
+    czofo = pytest.importorskip("colonnade_bench.czofo.czofo")
+    asked: list[tuple[list[str], dict[str, object]]] = []
+
+    def side_by_side(folders: dict[str, Path], say: object, **how: object) -> list[Path]:
+        asked.append((list(folders), how))
+        return []
+
+    monkeypatch.setattr(pieces, "side_by_side", side_by_side)
+    monkeypatch.setattr(czofo, "run", lambda quick, out, say, processes: [out / "czofo.md"])
+    done = CliRunner().invoke(main, ["bench", "all", "--quick", "--jobs", "3", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    ((names, how),) = asked
+    assert {"vfb2", "asysqn", "asyrevel", "fdskl", "theorems", "peers"} <= set(names)
+    assert how == {"quick": True, "jobs": 3, "resume": True}
+    assert str(tmp_path / "czofo" / "czofo.md") in done.output
+    refused = CliRunner().invoke(main, ["bench", "all", "--seeds", "2"])
     assert refused.exit_code == 2
-    assert "give --jobs 1" in refused.output
+    assert "--seeds: `all` has no such option" in refused.output

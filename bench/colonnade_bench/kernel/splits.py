@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from colonnade.errors import Diverged
 from colonnade.run.federate import Tables
 from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.common import kept as kept_answer
@@ -222,7 +223,10 @@ def _error_held_back(name: str, algorithm: str, setting: Mapping[str, Any], rows
         {party: table.take(np.sort(part)) for party, table in whole.train.items()}
         for part in (order[:size], order[size : 2 * size])
     )
-    return trained(replace(whole, train=train, test=judged), algorithm, CHOOSING, setting).error
+    try:
+        return trained(replace(whole, train=train, test=judged), algorithm, CHOOSING, setting).error
+    except Diverged:
+        return 1.0  # as bad as any
 
 
 def _values(numbers: Sequence[float]) -> str:

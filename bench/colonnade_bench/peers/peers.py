@@ -44,12 +44,21 @@ BATCH, STEP = 1024, 1.0
 Row = list[Any]
 
 
-def run(quick: bool, out: Path, say: Say, *, only: Sequence[str] = ()) -> list[Path]:
+def pieces(quick: bool) -> list[str]:
+    """What can run side by side: every part."""
+    return list(PARTS)
+
+
+def run(
+    quick: bool, out: Path, say: Say, *, only: Sequence[str] = (), tables: Path | None = None
+) -> list[Path]:
     """Measure every part, or some, and write what there is after each."""
     bench = Bench("peers", TITLE, quick)
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
         write_columns(Path(folder))
-        return bench.made(only or PARTS, lambda part: _part(bench, part, folder, say, quick=quick), out)
+        return bench.made(
+            only or PARTS, lambda part: _part(bench, part, folder, say, quick=quick), tables or out
+        )
 
 
 def _part(bench: Bench, part: str, folder: str, say: Say, *, quick: bool) -> None:

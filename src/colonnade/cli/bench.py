@@ -33,7 +33,7 @@ BENCHES = {
 
 
 @click.command()
-@click.argument("name", required=False, type=click.Choice(sorted(BENCHES)))
+@click.argument("name", required=False, type=click.Choice(["all", *sorted(BENCHES)]))
 @click.option(
     "--list", "listed", is_flag=True, help="Name all benches and their parts, and how long they take."
 )
@@ -45,7 +45,9 @@ BENCHES = {
 @click.option("--device", type=click.Choice(["cpu", "cuda", "auto"]), help="Where networks compute (czofo).")
 @click.option("--processes", type=click.IntRange(1), help="Runs at the same time (czofo, faults).")
 @click.option("--jobs", type=click.IntRange(1), help="Pieces at the same time (the other papers).")
-@click.option("--resume", is_flag=True, help="With --jobs: leave out pieces that ended in an earlier run.")
+@click.option(
+    "--resume", is_flag=True, help="Leave out pieces that ended in an earlier run; `all` always does."
+)
 @click.option("--seconds", type=float, help="A limit for every run, which then has fewer epochs (czofo).")
 @click.option("--minutes", type=click.FloatRange(0.1), help="How long it goes on (soak).")
 @click.option("--rows", type=click.IntRange(1), help="Number of rows (large).")
@@ -66,15 +68,23 @@ def bench(
 ) -> None:
     """Reproduce a paper's experiments: JSON, tables and a figure, ours beside the paper's.
 
+    `all` runs the papers' benches and all others that have pieces, each into a folder of its own; cut off, it
+    goes on where it was with the same command.
+
     \b
-    Example:
+    Examples:
       colonnade bench fdskl --quick
+      colonnade bench all --jobs 2
     """
     if listed:
         click.echo("\n".join(_lines([name] if name else sorted(BENCHES))))
         return
     if name is None:
         raise click.UsageError("which bench? `colonnade bench --list` names them and their parts")
+    jobs = 1 if jobs is None and (resume or name == "all") else jobs
+    if name == "all":
+        _all(out or Path("runs") / "bench-all", jobs or 1, options, quick=quick, as_json=as_json)
+        return
     module, say = _bench(name), partial(click.echo, err=as_json)
     given = {option: value for option, value in options.items() if value}
     parts = getattr(module, "PARTS", {})
@@ -84,8 +94,6 @@ def bench(
     if pieces := import_module("colonnade_bench.only").meant(name, given.get("only", ()), quick=quick):
         given["only"] = tuple(pieces)
     folder = out or Path("runs") / f"bench-{name}"
-    if resume and jobs is None:
-        raise click.UsageError("--resume: what is resumed is a run in pieces; give --jobs 1, or more")
     if not quick and (minutes := getattr(module, "MINUTES", None)):
         say(_expected(minutes, parts, given.get("only", ())))
     if jobs is None:
@@ -104,9 +112,29 @@ def bench(
         click.echo(f"written: {', '.join(str(file) for file in files)}")
 
 
+def _all(out: Path, jobs: int, options: Mapping[str, Any], *, quick: bool, as_json: bool) -> None:
+    """Run the papers' benches and all others that have pieces, but for what ended in an earlier run."""
+    if given := [option for option, value in options.items() if value]:
+        raise click.UsageError(f"--{given[0]}: `all` has no such option; run a bench by its name")
+    pieces = import_module("colonnade_bench.pieces")
+    folders = {name: out / name for name in BENCHES if pieces.can(name)}
+    say = partial(click.echo, err=as_json)
+    files = pieces.side_by_side(folders, say, quick=quick, jobs=jobs, resume=True)
+    files += _bench("czofo").run(
+        quick, out / "czofo", say, processes=jobs
+    )  # what has a record is not run again
+    if as_json:
+        print_json({"written": [str(file) for file in files]})
+    else:
+        click.echo(f"written: {', '.join(str(file) for file in files)}")
+
+
 def _lines(names: Iterable[str]) -> Iterator[str]:
     """Yield a line for every bench and every part of it, with the minutes of one core that a part takes."""
     for name in names:
+        if name == "all":
+            yield from _lines(sorted(BENCHES))
+            return
         yield f"{name}: {BENCHES[name]}"
         module = _bench(name)
         minutes = getattr(module, "MINUTES", {})
