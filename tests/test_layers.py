@@ -66,6 +66,7 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("search_space", "held_back", "families"),
     ("tune",),
     ("run_shares",),
+    ("forget",),
     ("offline", "examine"),
 )
 # the sub-packages of `data` and `deploy`, and the files beside them, each a layer

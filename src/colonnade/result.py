@@ -105,6 +105,18 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     gains: dict[str, tuple[float, float, float]] = {}
 
 
+class Forgot(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rows a run forgot: how many that trained, a hash of all their ids, and of which model.
+
+    `start` is "optimum" where training went on from that model's weights, else "beginning".
+    """
+
+    rows: int
+    ids: str
+    of: str
+    start: str
+
+
 Estimate = tuple[float, float, float]
 """A number, and the ends of its 95% interval."""
 
@@ -183,6 +195,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     converged: bool | None = None  # whether the loss had stopped falling; None: nobody asked, or can tell
     chosen: dict[str, float] = {}  # settings that the data decided: sigma and l2 of a kernel machine
     compared: list[Compared] = []  # what the label holder knew without the others, and all that
+    forgot: Forgot | None = None  # rows that an earlier model had seen, and this one has not
     worth: Worth | None = None  # what every party is worth, where the job asks for it
     opened: list[Heard] = []  # what every party hears of every other, by counting
     compiled: bool | None = None  # whether compiled code did what NumPy does otherwise; None: not noted

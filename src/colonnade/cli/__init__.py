@@ -25,6 +25,7 @@ from colonnade.cli.compare import compare
 from colonnade.cli.credit import credit
 from colonnade.cli.demo import demo
 from colonnade.cli.example import example
+from colonnade.cli.forget import forget
 from colonnade.cli.journal import journal
 from colonnade.cli.lists import algorithms, datasets
 from colonnade.cli.models import models
@@ -176,6 +177,7 @@ for command in (
     compare,
     tune,
     value,
+    forget,
     report,
     audit,
     track,

@@ -50,6 +50,7 @@ Trait = Literal[
     "few-rounds",  # a training is so short that some more may be spent on a choice
     "waits-a-round",  # a batch takes a word to all and its answer: fewer and larger ones cross slow lines
     "quick-alone",  # a party trains the same on its own columns at once, to compare with
+    "starts-anywhere",  # it goes to the optimum from any weights to begin with
     "no-share",  # nobody ends up with a share that could score new rows
 ]
 

@@ -129,6 +129,7 @@ async def _take_part(
         engine=order.engine,
         columns=columns,
         objects=bool(order.models),
+        start=order.start_of(net.me),
     )
     nets = (net,) if beside is None else (net, beside)
     async with Party(identity, nets, overhear=partial(order.overhear, net.me)) as party:

@@ -37,6 +37,7 @@ from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.world import CHECKPOINTS
 
 TEST_SCORES = "test_scores.npy"
+START = "start.npy"  # weights to begin with
 
 
 class PartyInstructions(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,6 +160,7 @@ async def take_part(folder: Path, connect: Connect = connected, progress: Progre
         kept=Kept(folder / CHECKPOINTS, told.resume),
         memory=told.memory,
         engine=told.engine,
+        start=np.load(folder / START, allow_pickle=False) if (folder / START).exists() else None,
     )
     async with connect(folder, told, plan.network, clock, recorder) as (party, net):
         began = time.process_time()

@@ -25,6 +25,7 @@ from queue import Empty, SimpleQueue
 from typing import IO, TypeVar
 
 import msgspec
+import numpy as np
 
 from colonnade import errors
 from colonnade.data.prepare.party_data import PartyData
@@ -37,7 +38,7 @@ from colonnade.result import Moment
 from colonnade.run import fork_server
 from colonnade.run.fork_server import Running
 from colonnade.run.party import Progress, Share
-from colonnade.run.party_process import Instructions, read_share
+from colonnade.run.party_process import START, Instructions, read_share
 from colonnade.run.world import CHECKPOINTS, PARTIES, Launch, run_id
 
 # how long the others may take to end once they have noticed that one has failed, which takes up to the job's
@@ -93,6 +94,8 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
                 engine=order.engine,
             )
             (folder / "instructions.json").write_bytes(msgspec.json.encode(told))
+            if (start := order.start_of(party)) is not None:
+                np.save(folder / START, start, allow_pickle=False)
     return folders
 
 

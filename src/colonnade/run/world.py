@@ -16,6 +16,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from colonnade.arrays import Floats
 from colonnade.conversations.context import GivenModels
 from colonnade.data.prepare.labels import Labels
 from colonnade.data.prepare.party_data import PartyData
@@ -66,6 +69,13 @@ class Launch:
     memory: int = MEMORY  # bytes that a party may use
     engine: EngineTerms = HERE
     large: bool = False  # columns lie in files, and nobody could hold those of all parties
+    start: Mapping[str, Floats] = field(
+        default_factory=dict
+    )  # weights to begin with, of parties that have some
+
+    def start_of(self, party: str) -> Floats | None:
+        """Return a party's weights to begin with; None where nobody has any."""
+        return self.start.get(party, np.zeros(0)) if self.start else None
 
     def ready(self) -> Launch:
         """Return the same run on columns that are prepared here, once for all that is done with them."""

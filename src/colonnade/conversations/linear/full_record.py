@@ -137,5 +137,5 @@ FULL = Conversation(
     usual_batch=lambda job, preset, rows: rows,
     intercept=lambda job: True,
     rehearsal=Rehearsal(rows=24_000, passes=None),
-    traits=frozenset({"quick-alone", "few-rounds", "blind-labels", "encrypts"}),
+    traits=frozenset({"quick-alone", "few-rounds", "blind-labels", "encrypts", "starts-anywhere"}),
 )
