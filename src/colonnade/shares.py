@@ -118,6 +118,12 @@ class Draft:
         sync_names(self.folder.parent)
         return self.folder
 
+    def remove(self) -> None:
+        """Delete a share that was kept; it counts no more from the first moment on."""
+        self.drop()
+        self.folder.rename(self._part)
+        self.drop()
+
     def drop(self) -> None:
         """Delete the draft."""
         shutil.rmtree(self._part, ignore_errors=True)

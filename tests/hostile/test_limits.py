@@ -312,7 +312,7 @@ def test_scores_are_asked_for_by_distinct_parties_and_so_many_rows_at_a_time(
 
     told, ended = together(consortium, program)
     assert len(told) == 5
-    assert all("refused a proposal of bank" in each for each in told), told
+    assert all("refused by policy: a proposal of bank" in each for each in told), told
     assert f"it asks for {CHUNK + 1} rows at once" in ended
 
 

@@ -89,6 +89,27 @@ def promote(
 
 
 @models.command()
+@click.argument("model", metavar="NAME-RUN")
+@CONFIG
+@click.option("--reason", default="", help="Why; it stands in the journal.")
+@JSON
+def delete(model: str, config: Path, reason: str, as_json: bool) -> None:
+    """Remove this party's share of NAME-RUN for good, with its books, sheet and scores of test rows.
+
+    Without it no party can score with the model any more. One that is in use is not deleted.
+
+    \b
+    Example:
+      colonnade models delete credit-5a1c20b0 --reason "the contract has ended"
+    """
+    from colonnade.cli.daemon import ask
+    from colonnade.deploy.daemon.commands import DeleteRequest
+    from colonnade.deploy.settings import read_settings
+
+    show_decision(ask(read_settings(config), DeleteRequest(model, reason)), as_json)
+
+
+@models.command()
 @click.argument("name", required=False)
 @CONFIG
 @UNASKED

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
 
-from colonnade.deploy.daemon import control
+from colonnade.deploy.daemon import control, operators
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http import monitor
 from colonnade.deploy.people_settings import Control
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 MOST_FILES = 65536
+DELETE_S = 3600.0  # between two looks for models that are too old
 
 
 def run_daemon(settings: Settings, file: Path) -> None:
@@ -87,9 +88,20 @@ async def _main(settings: Settings, file: Path) -> None:
             service = _service(daemon, settings.serve)
             await service.open()
             stack.push_async_callback(service.close)
+        stack.callback(asyncio.ensure_future(_delete_old(daemon)).cancel)
         loop.add_signal_handler(signal.SIGHUP, lambda: daemon.books.spawn(_reload(daemon)))
         await ended.wait()
         logging.getLogger("colonnade.party").info("stopping")
+
+
+async def _delete_old(daemon: Daemon) -> None:
+    """Delete what is older than the settings keep it, again and again."""
+    while True:
+        try:
+            await operators.delete_old(daemon)
+        except (ColonnadeError, OSError) as error:
+            logging.getLogger("colonnade.party").warning("old models stay: %s", error)
+        await asyncio.sleep(DELETE_S)
 
 
 async def _reload(daemon: Daemon) -> None:

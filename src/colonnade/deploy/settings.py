@@ -196,6 +196,8 @@ class Settings(Section, frozen=True, kw_only=True):
     device: Device = "cpu"  # where networks compute here; auto: on this machine's GPU, if torch sees one
     engine: EngineTerms = HERE  # who computes here on rows of linear models and trees
     memory: str = "4GB"  # what a training may use here; larger columns are prepared and used in pieces
+    retention_days: int | None = None  # models that are older and not in use are deleted
+    test_scores: Literal["keep", "drop"] = "keep"  # of test rows, at the label holder, for reports and drift
     line_mbps: float = 100.0  # what lines to peers carry, for estimates of what a run will take
     peers: dict[str, str]
     data: dict[str, Entry] = msgspec.field(default_factory=dict)
@@ -292,6 +294,8 @@ def _check(settings: Settings, where: str) -> None:
     check_telemetry(settings.telemetry, where)
     if settings.telemetry.listen is not None:
         address(settings.telemetry.listen, f"{where}: telemetry.listen")
+    if settings.retention_days is not None and settings.retention_days < 1:
+        raise JobError(f"{where}: retention_days: {settings.retention_days} is not above 0")
     if not settings.line_mbps > 0:
         raise JobError(f"{where}: line_mbps: {settings.line_mbps} is not above 0")
     check_people(settings.people, settings.sign_in, settings.control, where)

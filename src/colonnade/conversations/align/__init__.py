@@ -43,7 +43,7 @@ from colonnade.secure.hints import size_for
 
 IDS_A_POINT = 12  # that transfers compare in the time of one point of the curve
 IDS = 2**40  # of one party, at most
-PARTIES = 8  # the most that can align
+PARTIES = 64  # the most that can align
 NAME_BYTES = 16  # of a common id, as the leader tells it
 FEW = 8192  # ids of the leader below which the curve is quick enough, and transfers would not bind it
 

@@ -112,6 +112,13 @@ class PromoteRequest(msgspec.Struct, tag="Promote"):
     gate: Gate | None = None
 
 
+class DeleteRequest(msgspec.Struct, tag="Delete"):
+    """Remove this party's share of a model for good."""
+
+    model: str
+    reason: str = ""
+
+
 class RollbackRequest(msgspec.Struct, tag="Rollback"):
     """Let a name stand for the model before the last promotion."""
 
@@ -136,7 +143,7 @@ class ReloadRequest(msgspec.Struct, tag="Reload"):
 Request = (
     TrainRequest | EstimateCommand | FollowRequest | PredictRequest | StatusRequest | ProposalsRequest
     | DecideRequest | PromoteRequest | RollbackRequest | StopRequest | LoginRequest | RunsRequest
-    | WaitRequest | ReloadRequest | RevokeRequest | ModelsRequest | BudgetRequest
+    | WaitRequest | ReloadRequest | DeleteRequest | RevokeRequest | ModelsRequest | BudgetRequest
 )  # fmt: skip
 
 

@@ -118,6 +118,34 @@ async def promote(
     return _note(daemon, "promoted", str(who), manifest, reason)
 
 
+async def delete(daemon: Daemon, model: str, who: str, reason: str = "") -> Decision:
+    """Remove this party's share of a model for good, and all that is kept beside it; not of one in use."""
+    manifest = stored_shares.find(daemon.serving.models, model)
+    if daemon.serving.promoted(manifest.terms.name) == model:
+        raise JobError(f"{model} is in use for {manifest.terms.name}; promote another one first")
+    if scored := [run.number for run in daemon.runs.values() if run.about.endswith(model)]:
+        raise JobError(f"{model} scores rows in run {scored[0]}; stop it first")
+    await asyncio.to_thread(stored_shares.delete, daemon.settings.state, model)
+    return _note(daemon, "deleted", who, manifest, reason)
+
+
+async def delete_old(daemon: Daemon) -> list[str]:
+    """Delete the models that are older than `retention_days` and not in use; returns which."""
+    days = daemon.settings.retention_days
+    if days is None:
+        return []
+    gone = []
+    for manifest in await asyncio.to_thread(stored_shares.listing, daemon.serving.models):
+        if manifest.created >= stored_shares.now(-days * 86400.0):
+            continue
+        try:
+            await delete(daemon, manifest.model, "retention", f"older than {days} days")
+        except JobError:  # it is in use
+            continue
+        gone.append(manifest.model)
+    return gone
+
+
 async def rollback(daemon: Daemon, name: str | None, who: Person, *, ask_peers: bool = True) -> Decision:
     """Let a name stand for the model before the last promotion, after the same checks."""
     who.need("operator")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("colonnade.party")
 
 AT_ONCE = frozenset({"peers", "data", "models", "policy", "limits", "certificates", "device", "engine"})
-AT_ONCE |= {"memory", "timeline", "line_mbps", "people"}
+AT_ONCE |= {"memory", "timeline", "line_mbps", "retention_days", "test_scores", "people"}
 """Settings that change while the daemon runs; another one needs a restart."""
 
 HELD_LIMITS = ("waiting_mb", "refreshes_an_hour")

@@ -19,6 +19,7 @@ from colonnade.deploy.daemon.commands import (
     BudgetRequest,
     DaemonStatus,
     DecideRequest,
+    DeleteRequest,
     EstimateCommand,
     FollowRequest,
     LoginRequest,
@@ -66,6 +67,7 @@ NEEDS: dict[type[Request], Role] = {
     TrainRequest: "operator",
     FollowRequest: "operator",
     PredictRequest: "operator",
+    DeleteRequest: "operator",
     PromoteRequest: "operator",
     RollbackRequest: "operator",
     StopRequest: "operator",
@@ -132,6 +134,8 @@ async def act(daemon: Daemon, request: Request, tell: Tell, who: Person) -> Answ
         case BudgetRequest():
             books = OpenedBooks(daemon.settings.state)
             return BudgetView(books.since, books.accounts(), views.budgets(daemon.settings))
+        case DeleteRequest(model=model, reason=reason):
+            return await operators.delete(daemon, model, str(who), reason)
         case PromoteRequest(model=model, ask_peers=ask_peers, gate=gate):
             return await operators.promote(daemon, model, who, ask_peers=ask_peers, gate=gate)
         case RollbackRequest(name=name, ask_peers=ask_peers):

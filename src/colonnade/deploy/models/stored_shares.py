@@ -112,6 +112,16 @@ def save_scores(state: Path, model: str, scores: TestScores) -> None:
     path.chmod(0o600)
 
 
+def delete(state: Path, model: str) -> None:
+    """Remove a share and everything that was kept beside it: what its run cost, its sheet, test scores."""
+    manifest = find(state / "models", model)
+    if manifest.model != model:
+        raise ShareError(f"{model} is a name; say which of its models, for example {manifest.model}")
+    for path in (state / "books").glob(f"{model}.*"):
+        path.unlink()
+    shares.Draft(state / "models" / model).remove()
+
+
 def load(models: Path, model: str) -> StoredShare:
     """Return the share of this model, or the newest of this name; ShareError if it is missing or damaged."""
     manifest = find(models, model)

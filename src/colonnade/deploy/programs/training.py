@@ -213,6 +213,8 @@ def _save_test_scores(
     session: RunSession, manifest: stored_shares.Manifest, share: Share, work: Work
 ) -> None:
     """Write labels and scores of the test rows, at the party that has both."""
+    if session.settings.test_scores == "drop":
+        return
     if share.test_scores is None or work.test is None or work.test.y is None:
         return
     likely = LOSSES[work.plan.objective.loss].link == "logit"

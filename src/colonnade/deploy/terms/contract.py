@@ -35,7 +35,7 @@ from colonnade.losses import LOSSES, Loss
 from colonnade.run.blind import as_trained, hides_counts, reveal_of
 from colonnade.run.resolve import Composition, check_sum, compose, looked_up, resolve
 
-MOST_PARTIES = 8
+MOST_PARTIES = 64
 LONGEST_NAME = 100
 MOST_FORMATS = 16  # of the dates in one column
 MOST_IDS = 2**40

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,6 +30,7 @@ from colonnade.errors import CertificateError
 T = TypeVar("T")
 
 VALID_DAYS = 365
+LONGEST_CHAIN = 4
 CLOCK_SKEW = timedelta(minutes=5)
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
@@ -54,20 +55,22 @@ def make_authority(folder: Path | str, *, days: int = VALID_DAYS) -> None:
 def issue(folder: Path | str, party: str, *, days: int = VALID_DAYS) -> None:
     """Make a party's certificate: write `PARTY.crt` and `PARTY.key`, signed by the authority there."""
     folder = Path(folder)
-    if not _NAME.fullmatch(party) or party == "ca":
-        raise CertificateError(
-            f"{party!r} cannot name a party: use up to 63 letters, digits, '-', '_' or '.' (and not 'ca')"
-        )
+    _check_name(party)
+    key = ec.generate_private_key(ec.SECP256R1())
+    _store(folder, party, _issued(folder, party, key.public_key(), timedelta(days=days)), key)
+
+
+def _issued(folder: Path, party: str, key: ec.EllipticCurvePublicKey, life: timedelta) -> x509.Certificate:
+    """Return a certificate of a party's key, signed by the authority in a folder."""
     authority = _certificate(_read(folder / "ca.crt"), str(folder / "ca.crt"))
     authority_key = _key(_read(folder / "ca.key"), str(folder / "ca.key"))
-    key = ec.generate_private_key(ec.SECP256R1())
     start = datetime.now(UTC)
     # a certificate that outlives its authority would look valid and be refused
-    end = min(start + timedelta(days=days), authority.not_valid_after_utc)
+    end = min(start + life, authority.not_valid_after_utc)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, party)])
     purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-    certificate = (
-        _builder(name, authority.subject, key.public_key(), start, end)
+    return (
+        _builder(name, authority.subject, key, start, end)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(ca=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
@@ -77,7 +80,49 @@ def issue(folder: Path | str, party: str, *, days: int = VALID_DAYS) -> None:
         )
         .sign(authority_key, hashes.SHA256())
     )
-    _store(folder, party, certificate, key)
+
+
+def request(folder: Path | str, party: str) -> None:
+    """Make a party's key, which never leaves this folder, and a request for its certificate: `PARTY.key` and
+    `PARTY.csr`."""
+    folder = Path(folder)
+    _check_name(party)
+    key = ec.generate_private_key(ec.SECP256R1())
+    asked = (
+        x509.CertificateSigningRequestBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, party)]))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(party)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    content = asked.public_bytes(serialization.Encoding.PEM)
+    _write_new(folder, [(f"{party}.key", _secret(key), 0o600), (f"{party}.csr", content, 0o644)])
+
+
+def sign_request(folder: Path | str, asked: Path, *, days: int = VALID_DAYS) -> str:
+    """Sign a request by the authority in a folder: write `PARTY.crt` there; returns the party's name.
+
+    Who signs must know by another way that the request is that party's own.
+    """
+    folder = Path(folder)
+    pem = _read(asked)
+    found = _parsed(lambda: x509.load_pem_x509_csr(pem), f"{asked} is not a request for a certificate")
+    key = found.public_key()
+    if not found.is_signature_valid or not isinstance(key, ec.EllipticCurvePublicKey):
+        raise CertificateError(f"{asked} is not signed by the elliptic-curve key that it is for")
+    names = found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    party = str(names[0].value) if names else ""
+    _check_name(party)
+    certificate = _issued(folder, party, key, timedelta(days=days))
+    _write_new(folder, [(f"{party}.crt", certificate.public_bytes(serialization.Encoding.PEM), 0o644)])
+    return party
+
+
+def _check_name(party: str) -> None:
+    """Refuse what cannot name a party."""
+    if not _NAME.fullmatch(party) or party == "ca":
+        raise CertificateError(
+            f"{party!r} cannot name a party: use up to 63 letters, digits, '-', '_' or '.' (and not 'ca')"
+        )
 
 
 def _builder(
@@ -110,12 +155,19 @@ def _usage(*, ca: bool) -> x509.KeyUsage:
 
 
 def _store(folder: Path, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
-    pem = serialization.Encoding.PEM
-    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    files = [
-        (folder / f"{name}.key", secret, 0o600),
-        (folder / f"{name}.crt", certificate.public_bytes(pem), 0o644),
-    ]
+    content = certificate.public_bytes(serialization.Encoding.PEM)
+    _write_new(folder, [(f"{name}.key", _secret(key), 0o600), (f"{name}.crt", content, 0o644)])
+
+
+def _secret(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """Return a key as a file has it."""
+    form = serialization.PrivateFormat.PKCS8
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+
+
+def _write_new(folder: Path, named: Iterable[tuple[str, bytes, int]]) -> None:
+    """Write files with their contents and modes; CertificateError where there is one already."""
+    files = [(folder / name, content, mode) for name, content, mode in named]
     for path, _, _ in files:
         if path.exists():
             raise CertificateError(
@@ -143,15 +195,18 @@ class Credentials:
     key: bytes = field(repr=False)
     ca: bytes
     pinned: Mapping[str, bytes]  # by peer: its certificate, or the old one and the new one
+    revoked: bytes = b""  # lists of certificates that the authority has taken back
 
     def __post_init__(self) -> None:
         """Check all that can be wrong with the files, before anybody is dialled."""
-        authority = _certificate(self.ca, "the authority's certificate")
-        _check_dates(authority, "the authority's certificate")
+        authorities = _certificates(self.ca, "the authority's certificate")
+        for authority in authorities:
+            _check_dates(authority, "the authority's certificate")
         own = f"the certificate of {self.party}"
-        certificate = _certificate(self.certificate, own)
+        certificate, *between = _certificates(self.certificate, own)
         _check_party(certificate, self.party, own)
-        _check_issued(certificate, authority, own)
+        _check_issued(certificate, [*authorities, *between], authorities, own)
+        self._check_revoked(certificate, own)
         if self._private.public_key() != certificate.public_key():
             raise CertificateError(
                 f"the key of {self.party} does not match its certificate; issue both again"
@@ -160,7 +215,8 @@ class Credentials:
             what = f"the pinned certificate of {peer}"
             for pinned in _pins(pem, peer):
                 _check_party(pinned, peer, what)
-                _check_issued(pinned, authority, what)
+                between = _certificates(pem, what)
+                _check_issued(pinned, [*authorities, *between], authorities, what)
 
     @classmethod
     def load(cls, folder: Path | str, party: str, peers: Iterable[str]) -> Credentials:
@@ -168,7 +224,8 @@ class Credentials:
         folder = Path(folder)
         pinned = {peer: _read(folder / f"{peer}.crt") for peer in peers if peer != party}
         own, key = _read(folder / f"{party}.crt"), _read(folder / f"{party}.key")
-        return cls(party, own, key, _read(folder / "ca.crt"), pinned)
+        revoked = _read(folder / "crl.pem") if (folder / "crl.pem").exists() else b""
+        return cls(party, own, key, _read(folder / "ca.crt"), pinned, revoked)
 
     def check(self, peer: str, presented: bytes) -> None:
         """Raise CertificateError unless the certificate (DER) that was presented is `peer`'s pinned one."""
@@ -182,6 +239,35 @@ class Credentials:
         _check_party(certificate, peer, what)
         if certificate.fingerprint(hashes.SHA256()) not in fingerprints:
             raise CertificateError(f"{what} is not the pinned one; exchange {peer}.crt again")
+        self._check_revoked(certificate, what)
+
+    def _check_revoked(self, certificate: x509.Certificate, what: str) -> None:
+        """Raise CertificateError for a certificate that was taken back, or where nobody knows."""
+        for found in self._lists:
+            if found.issuer != certificate.issuer:
+                continue
+            if found.next_update_utc is not None and found.next_update_utc < datetime.now(UTC):
+                raise CertificateError(
+                    f"crl.pem at {self.party} was good until {found.next_update_utc:%Y-%m-%d %H:%M}; "
+                    "fetch the authority's new list"
+                )
+            if found.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None:
+                raise CertificateError(f"{what} was revoked by its authority")
+
+    @cached_property
+    def _lists(self) -> list[x509.CertificateRevocationList]:
+        """The lists of certificates that were taken back, as their authorities have signed them."""
+        authorities = _certificates(self.ca, "the authority's certificate")
+        found = []
+        for pem in re.findall(rb"-----BEGIN X509 CRL-----.+?-----END X509 CRL-----", self.revoked, re.DOTALL):
+            each = _parsed(partial(x509.load_pem_x509_crl, pem), "crl.pem is not a list of certificates")
+            keys = [known.public_key() for known in authorities if known.subject == each.issuer]
+            if not any(isinstance(k, ec.EllipticCurvePublicKey) and each.is_signature_valid(k) for k in keys):
+                raise CertificateError("crl.pem is not signed by the authority in ca.crt")
+            found.append(each)
+        if self.revoked and not found:
+            raise CertificateError("crl.pem has no list of certificates in PEM form")
+        return found
 
     def sign(self, data: bytes) -> bytes:
         """Return this party's signature of `data`."""
@@ -268,11 +354,32 @@ def _check_dates(certificate: x509.Certificate, what: str) -> None:
         )
 
 
-def _check_issued(certificate: x509.Certificate, authority: x509.Certificate, what: str) -> None:
+def _check_issued(
+    certificate: x509.Certificate,
+    known: Sequence[x509.Certificate],
+    authorities: Sequence[x509.Certificate],
+    what: str,
+) -> None:
+    """Raise CertificateError unless an authority signed a certificate, or others did that it signed."""
+    for _ in range(LONGEST_CHAIN):
+        if any(_is_issued_by(certificate, authority) for authority in authorities):
+            return
+        above = [each for each in known if each != certificate and _is_issued_by(certificate, each)]
+        if not above:
+            break
+        certificate = above[0]
+        _check_dates(certificate, f"what signed {what}")
+    raise CertificateError(f"{what} is not signed by the authority in ca.crt")
+
+
+def _is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
     try:
+        if not authority.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
+            return False
         certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
-        raise CertificateError(f"{what} is not signed by the authority in ca.crt") from None
+    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
+        return False
+    return True
 
 
 def _read(path: Path) -> bytes:
@@ -288,6 +395,11 @@ def _certificate(pem: bytes, what: str) -> x509.Certificate:
     return _parsed(lambda: x509.load_pem_x509_certificate(pem), f"{what} is not a PEM certificate")
 
 
+def _certificates(pem: bytes, what: str) -> list[x509.Certificate]:
+    """Return all certificates of a file."""
+    return _parsed(lambda: x509.load_pem_x509_certificates(pem), f"{what} is not a PEM certificate")
+
+
 def _pins(pem: bytes, peer: str) -> list[x509.Certificate]:
     """Return the certificates in a peer's file: one or, while it changes over to a new one, several.
 
@@ -296,6 +408,7 @@ def _pins(pem: bytes, peer: str) -> list[x509.Certificate]:
     what = f"the pinned certificate of {peer} is not a PEM certificate"
     found = _parsed(lambda: x509.load_pem_x509_certificates(pem), what)
     now = datetime.now(UTC)
+    found = [each for each in found if _names(each)] or found  # others are of authorities between
     return [each for each in found if each.not_valid_after_utc >= now] or found[-1:]
 
 

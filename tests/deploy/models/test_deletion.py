@@ -1,0 +1,70 @@
+"""A share is deleted for good with all that was kept beside it, and never one that is in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.deploy import companies
+
+from colonnade.deploy.daemon import operators
+from colonnade.deploy.people_settings import Person
+from colonnade.errors import JobError, ShareError
+
+ADA = Person("ada", "test")
+
+
+def left(daemon: Any, model: str) -> list[str]:
+    """Return the files that are about a model."""
+    state = daemon.settings.state
+    found = [*state.glob(f"models/*{model}*"), *state.glob(f"books/{model}*")]
+    return sorted(path.name for path in found)
+
+
+def test_models_are_deleted_unless_they_are_in_use(tmp_path: Path) -> None:
+    consortium = companies.lay_out(tmp_path)
+    job = companies.job(train={"epochs": 2, "batch": 32})
+
+    async def program(daemons: Any) -> None:
+        bank, shop = daemons["bank"], daemons["shop"]
+        first = (await bank.train(job)).model
+        second = (await bank.train(job)).model
+        for daemon in daemons.values():
+            await companies.settled(daemon)
+        await operators.promote(bank, second, ADA)
+        with pytest.raises(JobError, match="is in use for repaid"):
+            await operators.delete(bank, second, str(ADA))
+        with pytest.raises(ShareError, match="there is no model"):
+            await operators.delete(bank, "repaid-00000000", str(ADA))
+        assert len(left(bank, first)) >= 3  # the share, what it cost, scores of test rows
+        said = await operators.delete(bank, first, str(ADA), "asked for")
+        assert not left(bank, first)
+        assert left(bank, second)
+        assert left(shop, first)
+        assert (said.what, said.about, said.reason) == ("deleted", first, "asked for")
+        # nothing is older than a day
+        shop.settings = msgspec.structs.replace(shop.settings, retention_days=1)
+        assert await operators.delete_old(shop) == []
+        bank.settings = msgspec.structs.replace(bank.settings, retention_days=-1)
+        assert await operators.delete_old(bank) == []  # the one in use stays
+        shop.settings = msgspec.structs.replace(shop.settings, retention_days=-1)
+        assert sorted(await operators.delete_old(shop)) == sorted([first, second])
+        assert shop.journal.decisions[-1].who == "retention"
+
+    companies.together(consortium, program)
+    kept = companies.read_decisions(consortium.folder("bank") / "runs" / "journal.jsonl")
+    assert [each.what for each in kept][-1] == "deleted"
+
+
+def test_scores_of_test_rows_are_not_stored_where_the_settings_say_so(tmp_path: Path) -> None:
+    consortium = companies.lay_out(tmp_path)
+    companies.settle(consortium, "bank", more='test_scores = "drop"\n')
+
+    async def program(daemons: Any) -> None:
+        model = (await daemons["bank"].train(companies.job(train={"epochs": 2, "batch": 32}))).model
+        await companies.settled(daemons["bank"])
+        assert not [name for name in left(daemons["bank"], model) if "scores" in name]
+
+    companies.together(consortium, program)
