@@ -67,7 +67,10 @@ def test_policy_forbids_the_algorithm(tmp_path: Path) -> None:
     consortium = lay_out(tmp_path, shop=ACCEPT + 'algorithms = ["vfb-sgd"]')
     here, there = refused(consortium, job())
     assert "shop refused: algorithm vfb2-svrg is not allowed here; allowed: vfb-sgd" in here
-    assert "refused by policy: a proposal of bank: algorithm vfb2-svrg is not allowed here; allowed: vfb-sgd" in there
+    assert (
+        "refused by policy: a proposal of bank: algorithm vfb2-svrg is not allowed here; allowed: vfb-sgd"
+        in there
+    )
 
 
 def test_policy_does_not_accept_a_leak(tmp_path: Path) -> None:
@@ -108,7 +111,10 @@ def test_a_column_is_missing_or_never_offered(tmp_path: Path) -> None:
     here, there = refused(consortium, job(parties=parties))
     assert "shop refused: its data cannot be used as the job asks; its operator sees why" in here
     assert "visits" not in here  # its columns are its own business
-    assert "refused by policy: a proposal of bank: data.customers: no column 'vists' is offered; did you" in there
+    assert (
+        "refused by policy: a proposal of bank: data.customers: no column 'vists' is offered; did you"
+        in there
+    )
     assert "did you mean 'visits'?" in there
     assert "telecom refused: column calls is never offered here" in here
 
