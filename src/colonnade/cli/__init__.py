@@ -24,6 +24,7 @@ from colonnade.cli.certificates import certs
 from colonnade.cli.compare import compare
 from colonnade.cli.credit import credit
 from colonnade.cli.demo import demo
+from colonnade.cli.describe import describe
 from colonnade.cli.example import example
 from colonnade.cli.forget import forget
 from colonnade.cli.journal import journal
@@ -187,6 +188,7 @@ for command in (
     bench,
     party,
     train,
+    describe,
     predict,
     models,
     budget,

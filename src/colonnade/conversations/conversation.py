@@ -33,6 +33,7 @@ Leak = Literal[
     "two-parties",
     "few-rows",
     "values",
+    "statistics",
 ]
 """What a run may give away, as parties' policies name it; `deploy.policy` has the words for each."""
 

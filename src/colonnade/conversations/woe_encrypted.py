@@ -69,7 +69,7 @@ FINE = 2**8  # steps of a deviation, as both know it
 
 
 @dataclass(frozen=True)
-class Shape:
+class SumsShape:
     """What both ends know of the sums between them."""
 
     rows: int
@@ -122,7 +122,7 @@ async def _tell_counts(
     await line.tell(rows, spread)
     if not columns:
         return
-    shape = Shape(rows, columns, bins, spread / FINE)
+    shape = SumsShape(rows, columns, bins, spread / FINE)
     ring = shape.ring
     key = SecretKey(ring)
     await line.seal(key.public())
@@ -154,7 +154,7 @@ async def weigh_masked_as_party(
         return Evidenced([])
     if rows != len(own.codes[0]):
         raise DataError(f"{label_holder} has {rows} rows, {net.me} has {len(own.codes[0])}; align them first")
-    shape = Shape(rows, len(sizes), sum(sizes), spread / FINE)
+    shape = SumsShape(rows, len(sizes), sum(sizes), spread / FINE)
     ring = shape.ring
     public = await line.opened(partial(Ciphertexts.read, ring, 1, 1))
     masks = np.zeros(shape.bins, dtype=np.uint64)

@@ -18,6 +18,7 @@ from colonnade.conversations.conversation import Leak
 from colonnade.deploy.agreed import checked_day, checked_line, one_script
 from colonnade.deploy.people_settings import Control, Known, SignIn, check_people
 from colonnade.deploy.telemetry_settings import Telemetry, check_telemetry
+from colonnade.describe.joint import NOISE
 from colonnade.errors import JobError, suggest
 from colonnade.job import (
     HERE,
@@ -160,6 +161,7 @@ class Limits(Section, frozen=True):
     trees_bin_rows: int = 10  # of a bin whose sums trees are told, at least; a job may ask for more
     trees_node_rows: int = 40  # and of a node
     trees_noise: float = 0.5  # of these sums, at least
+    describe_noise: float = NOISE  # on correlations that peers are told, in standard errors, at least
     trees_exact: bool = False  # whether trees may be told exact histograms, as by version 0.2
     refreshes_an_hour: int = 60  # of the service's session
     # what runs may tell one peer by counting, over all of them together; as it is, anything

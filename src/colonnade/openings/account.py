@@ -41,6 +41,8 @@ WORDS: dict[str, str] = {
     "progress": "how far a party is",
     "losses": "the training loss",
     "values": "what parties are worth: Shapley values of test metrics, rounded to their intervals",
+    "correlations": "how columns go together",
+    "names": "what columns are called",
     "masked": "words that are uniform to who hears them",
 }
 

@@ -48,6 +48,8 @@ Kind = Literal[
     "progress",
     "losses",
     "values",
+    "correlations",
+    "names",
     "masked",
 ]
 """What is opened; `account.WORDS` has the words for each."""

@@ -79,10 +79,10 @@ def make_bins(table: RawTable, categorical: Sequence[str], woe: Woe) -> list[Col
     found = []
     for column in table.columns:
         values = table.column(column)
-        if column in categorical or (values.dtype == object and not _is_number(table, column)):
+        if column in categorical or (values.dtype == object and not is_number(table, column)):
             found.append(category_bins(column, values, woe.least))
         else:
-            plain = _column(table, column, numeric=True).astype(np.float64)
+            plain = column_of(table, column, numeric=True).astype(np.float64)
             made = number_bins(column, plain, woe.bins, woe.least, woe.special.get(column, ()))
             found.append(replace(made, dates=table.reading.dates.get(column, CLOCK) != CLOCK))
     return found
@@ -90,7 +90,7 @@ def make_bins(table: RawTable, categorical: Sequence[str], woe: Woe) -> list[Col
 
 def codes_of(table: RawTable, bins: ColumnBins) -> Rows:
     """Return the bin of every row of a table."""
-    return bins.codes(_column(table, bins.column, bins.numeric))
+    return bins.codes(column_of(table, bins.column, bins.numeric))
 
 
 def weigh_columns(table: RawTable, weighed: Sequence[Weighed]) -> RawTable:
@@ -116,7 +116,7 @@ def woe_of(counts: Counts) -> tuple[tuple[float, ...], float]:
     return (tuple(woe), iv) if len(woe) > 1 else ((0.0,) * len(woe), 0.0)
 
 
-def _column(table: RawTable, column: str, numeric: bool) -> Column:
+def column_of(table: RawTable, column: str, numeric: bool) -> Column:
     """Return a column's values, text as numbers where the bins are those of numbers."""
     values = table.column(column)
     if numeric and values.dtype == object:
@@ -124,10 +124,10 @@ def _column(table: RawTable, column: str, numeric: bool) -> Column:
     return values
 
 
-def _is_number(table: RawTable, column: str) -> bool:
+def is_number(table: RawTable, column: str) -> bool:
     """Return whether a column of text can be read as numbers throughout."""
     try:
-        _column(table, column, numeric=True)
+        column_of(table, column, numeric=True)
     except DataError:
         return False
     return True

@@ -160,6 +160,8 @@ def gives_away(settings: Settings, held: Held, foreseen: Foreseen | None) -> Ite
         yield from _labels(settings, held)
     if foreseen is not None:
         yield from sentences(settings, foreseen.told(settings, held.contract, len(waiting.columns)))
+    if held.contract.describes:
+        return
     if terms.use.loss_seen_by == "all" or me not in terms.active:
         seen = "every party" if terms.use.loss_seen_by == "all" else in_words(terms.active)
         yield f"The training loss is shown to {seen}."

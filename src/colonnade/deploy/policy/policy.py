@@ -29,6 +29,7 @@ MEANING: dict[Leak, str] = {
     "similarity": "label holders learn how alike two rows are in the others' columns",
     "nodes": "the first label holder learns sums for bins of every column, a party which rows share a node",
     "evidence": "the first label holder learns rows and bads of every bin, a party its bins with noise",
+    "statistics": "all parties learn, with noise, how every two columns go together, also with the label",
     "few-rows": "a party's own weights tell of labels, as rows are few for its columns",
     "values": "all parties hear what each is worth on the test rows, and every coalition of them is trained",
     "two-parties": "with two parties the total minus the own share is the other's share",
@@ -38,6 +39,8 @@ MEANING: dict[Leak, str] = {
 def leaks(contract: Contract) -> tuple[Leak, ...]:
     """Return what the job gives away by construction."""
     terms = contract.terms
+    if contract.describes:
+        return ("statistics",)
     return notes.leaks(
         contract.conversation,
         terms.privacy,
@@ -80,8 +83,9 @@ def check_training(settings: Settings, proposer: str, contract: Contract) -> Non
         raise Refused(f"{len(terms.parties)} parties take part, {rule.min_parties} are demanded here")
     unaccepted = [leak for leak in leaks(contract) if leak not in rule.accept]
     if unaccepted:
+        what = "describing" if contract.describes else terms.algorithm
         raise Refused(
-            f"{terms.algorithm} leaks '{unaccepted[0]}' ({MEANING[unaccepted[0]]}), which is not accepted "
+            f"{what} leaks '{unaccepted[0]}' ({MEANING[unaccepted[0]]}), which is not accepted "
             "here; its operator would have to add it to policy.accept"
         )
     member = terms.parties[me]

@@ -84,7 +84,7 @@ def training(
     async def program(session: RunSession) -> stored_shares.Manifest:
         terms, settings = contract.terms, session.settings
         async with session.train.computing():  # others may have less to prepare, and wait there
-            found = await _common(session, contract)
+            found = await find_common(session, contract)
             align_cost = _align_cost(session)
             rows = await prepared(session, contract, found.rows)
         session.tell(Event("training", 0, terms.train.epochs))
@@ -120,7 +120,7 @@ def training(
             means=means,
             code=code,
         )
-        await _store(session, manifest, share.weights)
+        await store(session, manifest, share.weights)
         beside = await asyncio.to_thread(_compared, work, share)  # the others are not kept waiting
         _save_cost(session, manifest, share, align_cost, beside)
         _save_test_scores(session, manifest, share, work)
@@ -237,7 +237,7 @@ def _align_cost(session: RunSession) -> AlignCost:
     return AlignCost(session.align.meter.bytes(), session.align.clock.now())
 
 
-async def _common(session: RunSession, contract: Contract) -> Alignment:
+async def find_common(session: RunSession, contract: Contract) -> Alignment:
     """Return the common rows: those that all parties stored in another session of the run, or as they are
     found."""
     folder, ids = unfinished.folder_of(session.settings, session.run), session.own_rows.ids
@@ -315,10 +315,12 @@ async def _close(
     return metrics, means
 
 
-async def _store(session: RunSession, manifest: stored_shares.Manifest, weights: Arrays) -> None:
+async def store(
+    session: RunSession, manifest: stored_shares.Manifest, weights: Arrays, place: str = "models"
+) -> None:
     """Store this party's share once every party has written its own: all shares are kept, or none."""
     net = session.close
-    draft = await asyncio.to_thread(stored_shares.draft, session.settings.state / "models", manifest, weights)
+    draft = await asyncio.to_thread(stored_shares.draft, session.settings.state / place, manifest, weights)
     try:
         await net.broadcast(Seal(bytes.fromhex(manifest.digest)))
         _check_seals(await net.gather(Seal), manifest)

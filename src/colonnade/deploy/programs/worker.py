@@ -41,7 +41,7 @@ from colonnade.deploy.process.pipe import (
     ToWorker,
 )
 from colonnade.deploy.process.resource_limits import confine
-from colonnade.deploy.programs.training import training
+from colonnade.deploy.programs.describing import program_of
 from colonnade.deploy.session.prepared import read_rows
 from colonnade.deploy.session.session import STRETCHES, TRAIN, RunSession, for_peers
 from colonnade.deploy.settings import Settings
@@ -123,7 +123,7 @@ class TrainingWorker:
                 session.recorder, session.aligned = self.recorder, order.aligned
                 session.tell = lambda event: self._say(Seen(event))
                 session.began = lambda: self._say(LabelsTold())
-                program = training(self.contract, lambda moment: self._say(ModelMeasured(moment)))
+                program = program_of(self.contract, lambda moment: self._say(ModelMeasured(moment)))
                 return await program(session)
         finally:
             listening.cancel()

@@ -24,7 +24,7 @@ from colonnade.deploy.negotiate.approvals import Approvals, Held, digest_of
 from colonnade.deploy.negotiate.proposals import ScoringWork, consider, read_proposal, work_of
 from colonnade.deploy.policy import policy
 from colonnade.deploy.policy.quotas import Quota
-from colonnade.deploy.programs import scoring, training
+from colonnade.deploy.programs import describing, scoring
 from colonnade.deploy.runs.expected_costs import ExpectedCosts
 from colonnade.deploy.runs.run import Run
 from colonnade.deploy.runs.runs import Runs
@@ -346,7 +346,7 @@ class Answering:
         program: Callable[[RunSession], Awaitable[object]]
         match run.work:
             case Contract():
-                program = training.training(run.work, lambda moment: self.runs.report(run, moment))
+                program = describing.program_of(run.work, lambda moment: self.runs.report(run, moment))
             case ScoringWork():
                 program = scoring.answering(run.work.share, run.work.terms)
         try:

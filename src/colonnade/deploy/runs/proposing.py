@@ -19,7 +19,7 @@ from colonnade.deploy.negotiate.agreement import Agreement, AskAgain
 from colonnade.deploy.negotiate.proposals import ScoringWork
 from colonnade.deploy.policy import policy
 from colonnade.deploy.process.estimating import Estimate, estimated, requested
-from colonnade.deploy.programs import scoring, training
+from colonnade.deploy.programs import describing, scoring
 from colonnade.deploy.rows.rows import PartyRows
 from colonnade.deploy.runs.proposed import Proposed, ProposedFiles
 from colonnade.deploy.runs.run import Run
@@ -111,7 +111,7 @@ class Proposing:
             sizes = Sizes(run.id, two_digits(len(own.ids)), width_of(own, contract))
             for peer in run.session.peers:
                 await self.runs.peers.add(peer, sizes)
-            program = training.training(contract, partial(self.runs.report, run))
+            program = describing.program_of(contract, partial(self.runs.report, run))
             try:
                 return await self._propose(run, Proposal(train=terms), program, tell, proposed)
             except AskAgain as away:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec import structs
 
+from colonnade.conversations.correlate import CorrelationTerms, NamedColumns, told_of_columns
 from colonnade.conversations.predict import Scorer
 from colonnade.conversations.woe import tallied, told_of_bins
 from colonnade.conversations.woe_encrypted import told_of_bins_masked
@@ -135,6 +136,8 @@ class Foreseen:
         test, validation = (int(rows * part) for part in (terms.split.test, terms.split.validation))
         train = max(1, rows - test - validation)
         plan = contract.plan(me, columns, train)
+        if contract.describes:
+            return Foreseen(plan, expected_of_describing(contract, train, {me: columns}), [], train)
         extent = Extent(train, test, {me: columns}, widest=most_columns(train), apart=True)
         once = contract.conversation.openings(plan, extent)
         told = [*whole_openings(plan, once, extent), *losses(contract)]
@@ -165,6 +168,19 @@ class Foreseen:
                 epsilon=epsilon,
             )
         return found
+
+
+def expected_of_describing(contract: Contract, rows: int, columns: Mapping[str, int]) -> list[Opening]:
+    """Return what statistics may tell, if parties have as many columns as the job names, or as are known."""
+    terms, found = contract.terms, []
+    named = {}
+    for party, member in terms.parties.items():
+        label = party == terms.server
+        width = columns.get(party, len(member.columns or ()) or most_columns(rows)) + label
+        named[party] = NamedColumns(("",) * width, label, b"")
+    for party in terms.parties:
+        found += list(told_of_columns(party, named, CorrelationTerms(terms.describe.noise, rows)))
+    return found
 
 
 def expected_of_weighing(settings: Settings, contract: Contract, extent: Extent) -> list[Opening]:

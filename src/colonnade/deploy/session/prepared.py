@@ -77,7 +77,7 @@ def preparation_for(
     prepare = contract.terms.prepare
     recipe = Recipe(prepare.scale, missing=prepare.missing)
     takes_gaps = contract.composition.has("takes-gaps") and as_they_are(prepare.scale, prepare.missing)
-    if takes_gaps and not prepare.woe:
+    if takes_gaps and not prepare.woe and not contract.describes:
         recipe = recipe.with_gaps()
     return Preparation.fit(
         raw,

@@ -39,6 +39,7 @@ MOST_PARTIES = 64
 LONGEST_NAME = 100
 MOST_FORMATS = 16  # of the dates in one column
 MOST_IDS = 2**40
+LEAST_NOISE, MOST_NOISE = 0.01, 10.0  # of statistics, in standard errors
 MOST_DIRECTIONS = 4096  # each is a copy of the outputs, or of the parameters, at somebody else's machine
 
 
@@ -74,6 +75,11 @@ class Contract:
         """Whether a run that was cut off goes on once all parties are there again."""
         kept = self.terms.checkpoint.wait_s > 0 and self.terms.checkpoint.every != "never"
         return kept and not self.terms.value  # a training of a coalition that is made again would tell more
+
+    @property
+    def describes(self) -> bool:
+        """Whether only statistics are asked for, and nothing is trained."""
+        return self.terms.statistics_only
 
     @property
     def hides_counts(self) -> bool:
@@ -120,7 +126,7 @@ class Contract:
     def _between(self, plan: Plan[Any], party: str, columns: int, rows: int) -> Plan[Any]:
         """Return the plan as it is between companies; few rows for columns are refused."""
         noisy = None if plan.blind is None else plan.blind.told
-        if plan.blind is None or noisy is None:
+        if plan.blind is None or noisy is None or self.describes:
             return plan
         few = self.terms.secure.few_rows
         if noisy.tight and not few:
@@ -221,12 +227,26 @@ def check_terms(terms: Terms, where: str) -> Contract:
         refuse("train.classes: say how many classes there are, every party needs to know")
     if terms.prepare.woe and contract.loss.task != "binary":
         refuse("data.woe: weight of evidence needs two classes; drop it, or train the logistic loss")
+    if contract.describes:
+        _check_description(terms, refuse)
     contract.composition.ahead(len(terms.active))
     try:
         check_sum(job, len(terms.parties))
     except JobError as error:
         refuse(str(error))
     return contract
+
+
+def _check_description(terms: Terms, refuse: Callable[[str], None]) -> None:
+    """Refuse statistics of what has no such statistics, or that promise what noise on them does not keep."""
+    if not LEAST_NOISE <= terms.describe.noise <= MOST_NOISE:
+        refuse(f"describe.noise: give {LEAST_NOISE:g} to {MOST_NOISE:g} standard errors")
+    if terms.prepare.woe:
+        refuse("data.woe: statistics are of columns as they are; drop it")
+    if terms.weighted:
+        refuse("weight, class_weight: statistics count every row once; drop them")
+    if terms.privacy.mechanism != "none":
+        refuse("privacy.mechanism: correlations of the label have noise of their own; drop it")
 
 
 def _check_parties_and_rows(terms: Terms, refuse: Callable[[str], None]) -> None:

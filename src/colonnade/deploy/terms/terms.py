@@ -14,6 +14,7 @@ from typing import Literal
 from msgspec import structs
 
 from colonnade.deploy.terms.model_terms import ModelTerms, OwnModel
+from colonnade.describe.joint import NOISE
 from colonnade.job import Checkpoint, Data, Job, Key, MissingName, ScaleName, Section, Training
 
 
@@ -68,6 +69,12 @@ class Use(Section, frozen=True):
     loss_seen_by: Literal["active", "all"] = "active"
 
 
+class Describe(Section, frozen=True):
+    """How loud the noise on statistics is that a party tells: in standard errors of a correlation."""
+
+    noise: float = NOISE
+
+
 class CheckpointTerms(Checkpoint, frozen=True):
     """How often parties store the state of a run, and how long one that went away is waited for."""
 
@@ -91,6 +98,8 @@ class Terms(Training, frozen=True, kw_only=True):
     contact: str = ""  # whom the others' people may ask
     expires: str = ""  # the last day, in UTC, on which it is trained and scores are given
     runs_of_a_job: int | None = None  # how often this very job is to be run, and one approval counts
+    describe: Describe = Describe()
+    statistics_only: bool = False  # nothing is trained: how columns go together is told
 
     @property
     def active(self) -> tuple[str, ...]:
