@@ -28,7 +28,7 @@ from colonnade.net.expect import expect, out_of_turn, whole
 from colonnade.net.network import Network
 from colonnade.openings.limits import OpeningLimits, Unlimited
 from colonnade.openings.opening import Opening
-from colonnade.openings.scoring import Request
+from colonnade.openings.scoring import ScoringRequest
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.streams import PairStreams
 
@@ -67,7 +67,7 @@ class Scorer(Protocol):
         """Return the total scores of these rows at the asker, None elsewhere."""
         ...
 
-    def opens(self, request: Request) -> list[Opening]:
+    def opens(self, request: ScoringRequest) -> list[Opening]:
         """Return what that opens: all totals, and what this party sends."""
         ...
 
@@ -117,7 +117,7 @@ class SummedPart:
     async def score(self, session: Session, rows: Rows) -> Floats | None:
         return await session.total(self.part[rows])
 
-    def opens(self, request: Request) -> list[Opening]:
+    def opens(self, request: ScoringRequest) -> list[Opening]:
         return [request.total(request.rows * self.part[:1].size)]
 
 
@@ -179,7 +179,7 @@ class Session:
 
     def _allow(self, rows: Rows) -> None:
         """Let this request be answered, and nothing else."""
-        request = Request(self.net.me, self.net.parties, self.asker, len(rows))
+        request = ScoringRequest(self.net.me, self.net.parties, self.asker, len(rows))
         for each in (request.named, *self.scorer.opens(request)):
             self.limits.allow(each)
         self.scored(len(rows))

@@ -16,7 +16,7 @@ WHEN = "when scores are asked for"
 
 
 @dataclass(frozen=True)
-class Request:
+class ScoringRequest:
     """Rows that `asker` asks the scores of, in a session of these parties; what opens is said by `me`."""
 
     me: str
@@ -84,7 +84,7 @@ class Request:
         )
 
 
-def asked_by_an_owner(request: Request, label_holders: tuple[str, ...]) -> list[Opening]:
+def asked_by_an_owner(request: ScoringRequest, label_holders: tuple[str, ...]) -> list[Opening]:
     """Return what scores tell of labels, where no label holder asks.
 
     The asker chooses its columns of the rows, and reads off the scores what its weights are.

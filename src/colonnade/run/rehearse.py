@@ -42,7 +42,7 @@ RUN = 16
 PATIENCE_S = 1e6  # of the virtual clock
 
 
-class Line(NamedTuple):
+class TripLine(NamedTuple):
     """What lies between two parties: how long a word and its answer take, and how much passes."""
 
     round_trip_s: float
@@ -72,7 +72,7 @@ class Given:
     table: Table | None = None
 
 
-def rehearse(plan: Plan[Any], given: Given, rows: int, tests: int, line: Line) -> Taken:
+def rehearse(plan: Plan[Any], given: Given, rows: int, tests: int, line: TripLine) -> Taken:
     """Return what all passes of a plan over this number of rows take, from the first key to the end."""
     share, asked = tests / rows, CONVERSATIONS[plan.conversation].rehearsal
     lengths = (plan.pace.epochs,) if asked.passes is None else _two(plan.pace.epochs, asked.passes)
@@ -87,7 +87,7 @@ def rehearse(plan: Plan[Any], given: Given, rows: int, tests: int, line: Line) -
 
 def passes_until_settled(plan: Plan[Any], given: Given, rows: int) -> int:
     """Return how many passes a run makes that ends by itself once the loss stops falling."""
-    made = _run(_on(plan, Line(0.0, math.inf), to_its_end=True), given, rows, 1).passes
+    made = _run(_on(plan, TripLine(0.0, math.inf), to_its_end=True), given, rows, 1).passes
     return round(made) or plan.pace.epochs
 
 
@@ -116,7 +116,7 @@ def _line_through(found: Mapping[int, float], at: int) -> float:
     return low + (high - low) * (at - a) / (b - a)
 
 
-def _on(plan: Plan[Any], line: Line, *, to_its_end: bool) -> Plan[Any]:
+def _on(plan: Plan[Any], line: TripLine, *, to_its_end: bool) -> Plan[Any]:
     """Return a plan on a line, on whose clock computing costs nothing."""
     network = structs.replace(
         plan.network,
@@ -205,7 +205,7 @@ def _labels(plan: Plan[Any], z: Floats, rng: np.random.Generator) -> Floats:
     return z
 
 
-def rehearse_alignment(parties: Mapping[str, int], method: Method, line: Line) -> Taken:
+def rehearse_alignment(parties: Mapping[str, int], method: Method, line: TripLine) -> Taken:
     """Return what finding the common rows takes, where all ids that parties bring are common."""
     most = max(parties.values())
     # transfers are for many ids alone, and quick
@@ -215,7 +215,7 @@ def rehearse_alignment(parties: Mapping[str, int], method: Method, line: Line) -
     return Taken(*(_extended(seen, field, most, 1) for field in range(len(Taken._fields))))
 
 
-def _aligned(parties: tuple[str, ...], size: int, method: Method, line: Line) -> Taken:
+def _aligned(parties: tuple[str, ...], size: int, method: Method, line: TripLine) -> Taken:
     """Return what it takes to compare this number of made-up ids; threads compute, so on the real clock."""
     ids = np.random.default_rng(size).integers(0, 256, (size, 32), dtype=np.uint8)
     hub, clock = LocalHub(), RealClock()

@@ -18,7 +18,7 @@ from tests.oracles.tables import random_job
 from colonnade.attacks.transcript import Transcript
 from colonnade.conversations.linear.encrypted import final_loss, home_columns
 from colonnade.conversations.linear.parted import both_blocks, parted_scores, turned_columns, wave_theta
-from colonnade.conversations.linear.parted.turned_columns import Sizes, TurnedColumns
+from colonnade.conversations.linear.parted.turned_columns import PartedSizes, TurnedColumns
 from colonnade.conversations.linear.parted.wrapped_parts import dot_product, parted
 from colonnade.conversations.linear.parties import parted as parties
 from colonnade.conversations.peer_line import PeerLine
@@ -336,8 +336,8 @@ def test_what_does_not_go_together_is_refused(
 
 def test_rows_that_leave_too_few_bits_are_refused() -> None:
     with pytest.raises(FixedPointOverflow, match="9 are the least"):
-        Sizes.of(T, 2**22, 1.0)
-    sizes = Sizes.of(T, 32_561, 1.0)
+        PartedSizes.of(T, 2**22, 1.0)
+    sizes = PartedSizes.of(T, 32_561, 1.0)
     # |x| |theta| at the most, a quarter of the range: columns of length sqrt(4 n), theta of sqrt(n)
     assert 2 * 32_561 * 2.0 ** (sizes.columns + sizes.theta) * 1.02 < T / 4
 

@@ -17,7 +17,7 @@ from colonnade.cli.journal import journal as command
 from colonnade.deploy.books.audit import exported, verified
 from colonnade.deploy.books.hash_chain import append, read_chain
 from colonnade.deploy.books.journal import Decision, Ended, Journal, SettingsChanged, read_journal
-from colonnade.deploy.books.scored import Scored
+from colonnade.deploy.books.scored import ScoredLine
 from colonnade.deploy.books.statements import Statement
 from colonnade.deploy.models import stored_shares
 from colonnade.errors import Refused, ShareError
@@ -79,7 +79,7 @@ def test_refusals_outcomes_scored_rows_shares_and_settings_are_in_the_books(trai
     manifest = json.loads((shop.parent / "models" / done.model / "manifest.json").read_text())
     assert done.share == manifest["weights"]
     for path in (bank, shop):
-        (scored,) = of(Scored, path)
+        (scored,) = of(ScoredLine, path)
         assert (scored.asker, scored.model, scored.rows) == ("bank", done.model, 5)
         assert len(of(SettingsChanged, path)) == 1
 

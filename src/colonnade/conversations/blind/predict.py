@@ -22,7 +22,7 @@ from colonnade.messages import Announce, Unveil, Veil, Veiled
 from colonnade.models.linear import rows_of
 from colonnade.net.expect import MOST, NOTHING, PACKED, Number, whole, words
 from colonnade.openings.opening import Opening
-from colonnade.openings.scoring import Request
+from colonnade.openings.scoring import ScoringRequest
 from colonnade.secure.product import Asker, Columns, Dealer, Lot, Owner
 from colonnade.secure.streams import Roles
 
@@ -77,7 +77,7 @@ class BlindScorer:
                 piece += owned.scores(0, self.holding.arrays["part"] + veil.weights)
         return await self._total(session, piece, tag)
 
-    def opens(self, request: Request) -> list[Opening]:
+    def opens(self, request: ScoringRequest) -> list[Opening]:
         """Return the totals; what is said beside them is how wide blocks are, and what a word stands for."""
         own = [roles.dealer for roles in self.roles if roles.owner == self.me]
         sizes = [request.told("sizes", 1, dealer, Announce, about="nothing") for dealer in own]

@@ -27,7 +27,7 @@ from colonnade.job.presets import PRESETS
 from colonnade.messages import Announce, Outcomes
 from colonnade.net.expect import floats
 from colonnade.openings.opening import Opening
-from colonnade.openings.scoring import Request
+from colonnade.openings.scoring import ScoringRequest
 from colonnade.trees.bins import Flags
 from colonnade.trees.tree import Forest, Splits
 
@@ -53,7 +53,7 @@ class SplitsScorer:
         due = floats(len(rows), self.classes) if self.classes else floats(len(rows))
         return (await net.recv(Announce, self.holder, tag, values=due)).values
 
-    def opens(self, request: Request) -> list[Opening]:
+    def opens(self, request: ScoringRequest) -> list[Opening]:
         """Return on which side of each split every row is, a bit each."""
         splits, rows = self.splits.count, request.rows
         sides = request.told(
@@ -89,7 +89,7 @@ class ForestScorer:
         await net.send(session.asker, Announce(tag, z))
         return None
 
-    def opens(self, request: Request) -> list[Opening]:
+    def opens(self, request: ScoringRequest) -> list[Opening]:
         """Return the scores, where somebody else asks."""
         if request.asker == request.me:
             return []

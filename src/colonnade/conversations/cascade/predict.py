@@ -30,7 +30,7 @@ from colonnade.messages import Announce, Embeddings
 from colonnade.models.build import party_model, server_model
 from colonnade.net.expect import floats
 from colonnade.openings.opening import Opening
-from colonnade.openings.scoring import Request
+from colonnade.openings.scoring import ScoringRequest
 from colonnade.optim.replies import Head
 
 
@@ -55,7 +55,7 @@ class CascadeClient:
         due = floats(len(rows)) if self.scores == 1 else floats(len(rows), self.scores)
         return (await net.recv(Announce, self.server, tag, values=due)).values
 
-    def opens(self, request: Request) -> list[Opening]:
+    def opens(self, request: ScoringRequest) -> list[Opening]:
         """Return this party's outputs for every row."""
         shape, plain = (request.rows, self.outputs.shape[1]), Plain(self.precision)
         size = sum(plain.size((some.stop - some.start, shape[1])) for some in stretches(shape))
@@ -95,7 +95,7 @@ class CascadeServer:
         await net.send(session.asker, Announce(tag, z))
         return None
 
-    def opens(self, request: Request) -> list[Opening]:
+    def opens(self, request: ScoringRequest) -> list[Opening]:
         """Return the scores, where somebody else asks."""
         if request.asker == request.me:
             return []

@@ -28,7 +28,7 @@ from colonnade.models.random_features import KERNELS, FeaturePart, RandomFeature
 from colonnade.net.expect import NOTHING
 from colonnade.net.network import Network
 from colonnade.openings.opening import Opening
-from colonnade.openings.scoring import Request
+from colonnade.openings.scoring import ScoringRequest
 from colonnade.secure.protocol import SecureSum
 
 CHUNK = 2**19  # numbers of a message
@@ -161,7 +161,7 @@ class KernelScorer:
         )
         return await session.total(f)
 
-    def opens(self, request: Request) -> list[Opening]:
+    def opens(self, request: ScoringRequest) -> list[Opening]:
         """Return the projections that go to each owner of features, and the scores."""
         share, n = self.share, request.rows
         found = [request.total(n * int(np.prod(share.outputs, dtype=int)))]

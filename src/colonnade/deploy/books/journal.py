@@ -21,7 +21,7 @@ import msgspec
 from colonnade.deploy.books.daily_comparisons import DailyComparisons, Kind, Purpose
 from colonnade.deploy.books.hash_chain import ChainEnd, append, read_chain
 from colonnade.deploy.books.score_drift import ScoreMonitor
-from colonnade.deploy.books.scored import Scored, ScoredRows
+from colonnade.deploy.books.scored import ScoredLine, ScoredRows
 from colonnade.deploy.books.spent import ByPeer
 from colonnade.deploy.books.statements import Statement, Witnessed
 from colonnade.errors import ChangedIds, ShareError
@@ -161,7 +161,14 @@ class SettingsChanged(msgspec.Struct, frozen=True, kw_only=True, tag="settings")
 
 
 Written = (
-    Decision | Comparison | ComparisonOutcome | Interruption | Ended | Statement | Scored | SettingsChanged
+    Decision
+    | Comparison
+    | ComparisonOutcome
+    | Interruption
+    | Ended
+    | Statement
+    | ScoredLine
+    | SettingsChanged
 )
 """What a journal keeps for good."""
 

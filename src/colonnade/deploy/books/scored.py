@@ -16,7 +16,7 @@ from colonnade.shares import now
 EVERY_S = 600.0
 
 
-class Scored(msgspec.Struct, frozen=True, kw_only=True, tag="scored"):
+class ScoredLine(msgspec.Struct, frozen=True, kw_only=True, tag="scored"):
     """Rows that one party has had scored by one model, since the line before about the two."""
 
     when: str
@@ -43,10 +43,10 @@ class ScoredRows:
         days = {day for day, _, _ in self.counts}
         return len(days) > 1 or time.monotonic() - self.since > EVERY_S
 
-    def take(self) -> list[Scored]:
+    def take(self) -> list[ScoredLine]:
         """Return what is to be written down, and begin to count again."""
         taken = [
-            Scored(when=now(), day=day, asker=asker, model=model, rows=rows)
+            ScoredLine(when=now(), day=day, asker=asker, model=model, rows=rows)
             for (day, asker, model), rows in sorted(self.counts.items())
         ]
         self.counts.clear()

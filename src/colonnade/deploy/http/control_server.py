@@ -19,7 +19,7 @@ from aiohttp.typedefs import Handler
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.daemon.verbs import act
 from colonnade.deploy.http.connections import listen
-from colonnade.deploy.http.routes import ROUTES, Problem, Route, Said, document
+from colonnade.deploy.http.routes import ROUTES, HttpAnswer, HttpProblem, Route, document
 from colonnade.deploy.people_settings import Control, Person, found
 from colonnade.deploy.tokens import read_token
 from colonnade.errors import EXITS, CertificateError, ColonnadeError, DeadlineExceeded, JobError, NotAllowed
@@ -104,7 +104,7 @@ class ControlServer:
             body = await _body(request, route.body) if route.body is not None else None
             asked = route.request(request.match_info, body)
             result: Any = await act(self._daemon, asked, lambda event: None, person)
-            return _json(200, Said(result) if isinstance(result, str) else result)
+            return _json(200, HttpAnswer(result) if isinstance(result, str) else result)
 
         return answer
 
@@ -167,4 +167,4 @@ def _json(status: int, value: object) -> web.Response:
 
 def _problem(status: int, text: str, code: int) -> web.Response:
     """Return an error as JSON."""
-    return _json(status, Problem(text, EXITS[code], code))
+    return _json(status, HttpProblem(text, EXITS[code], code))

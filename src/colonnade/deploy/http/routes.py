@@ -103,13 +103,13 @@ class Nothing(msgspec.Struct, forbid_unknown_fields=True):
     """An empty body."""
 
 
-class Said(msgspec.Struct):
+class HttpAnswer(msgspec.Struct):
     """What was done, in words."""
 
     said: str
 
 
-class Problem(msgspec.Struct):
+class HttpProblem(msgspec.Struct):
     """Why something was not done: in words, as one of a few kinds, and as the exit code of a command."""
 
     error: str
@@ -178,13 +178,15 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", M + "/{name}/rollback", RollbackRequest, Decision, "Use the one before", RollbackBody),
     Route("POST", "/v1/scores", PredictRequest, Prediction, "Score rows by id", ScoreBody),
     Route("GET", "/v1/budget", BudgetRequest, BudgetView, "What peers have heard, and what labels may tell"),
-    Route("POST", "/v1/reload", ReloadRequest, Said, "Read settings and certificates again", Nothing),
+    Route("POST", "/v1/reload", ReloadRequest, HttpAnswer, "Read settings and certificates again", Nothing),
 )
 
 
 def document(*, tokens: bool, certificates: bool) -> Json:
     """Return the OpenAPI document."""
-    kinds = [route.answer for route in ROUTES] + [route.body for route in ROUTES if route.body] + [Problem]
+    kinds = (
+        [route.answer for route in ROUTES] + [route.body for route in ROUTES if route.body] + [HttpProblem]
+    )
     schemas, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     answers = schemas[: len(ROUTES)]
     bodies = dict(zip([r.body for r in ROUTES if r.body], schemas[len(ROUTES) : -1], strict=True))

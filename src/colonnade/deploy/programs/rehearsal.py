@@ -25,7 +25,7 @@ from colonnade.deploy.terms.contract import Contract, check_terms
 from colonnade.deploy.terms.terms import Proposal
 from colonnade.errors import ColonnadeError, JobError
 from colonnade.job.plan import Facts, Plan
-from colonnade.run.rehearse import Given, Line, passes_until_settled, rehearse, rehearse_alignment
+from colonnade.run.rehearse import Given, TripLine, passes_until_settled, rehearse, rehearse_alignment
 from colonnade.run.resolve import resolve
 
 SAMPLE = 6000  # rows on which the number of passes is tried
@@ -53,7 +53,7 @@ def _estimate(request: EstimateRequest, starting_s: float) -> Estimate:
         raise JobError("only trainings are rehearsed")
     if named := [terms.model.of(party).name for party in terms.parties if terms.model.of(party).name]:
         raise JobError(f"model {named[0]} is code of a party, which only that party can run")
-    contract, line = check_terms(terms, "job"), Line(request.round_trip_s, request.mbps)
+    contract, line = check_terms(terms, "job"), TripLine(request.round_trip_s, request.mbps)
     tests = max(1, int(request.rows * terms.split.test))
     rows = max(1, request.rows - tests - int(request.rows * terms.split.validation))
     plan, most = _plan(contract, request, rows), terms.train.epochs

@@ -41,7 +41,7 @@ from colonnade.net.endpoint import CUT_OFF
 from colonnade.net.expect import floats
 from colonnade.net.recorder import recorded
 from colonnade.openings.opening import Opening, most_columns, sent
-from colonnade.openings.scoring import Request
+from colonnade.openings.scoring import ScoringRequest
 from colonnade.result import Compared, Moment
 from colonnade.run.coalitions import train, whole_openings
 from colonnade.run.compared import compared
@@ -283,7 +283,7 @@ async def _close(
         part = scorer(session.settings, contract, plan, weights, table.X)
         secure = session.party.secure_sum(net, secrets, terms.secure.sum)
         streams = PairStreams(session.me, secrets)
-        request = Request(session.me, net.parties, terms.active[0], part.rows)
+        request = ScoringRequest(session.me, net.parties, terms.active[0], part.rows)
         await books(part.opens(request))
         limits = net.meter.limits
         z = await Session(net, secure, terms.active[0], part, streams, limits=limits).score_all()

@@ -20,7 +20,7 @@ from colonnade.deploy.terms.terms import Terms
 from colonnade.job.plan import Plan
 from colonnade.openings.account import heard
 from colonnade.openings.opening import Declare, Extent, Opening, most_columns
-from colonnade.openings.scoring import Request, asked_by_an_owner
+from colonnade.openings.scoring import ScoringRequest, asked_by_an_owner
 from colonnade.privacy.counts import CountNoise
 from colonnade.run.coalitions import whole_openings
 
@@ -110,7 +110,7 @@ async def book_scores(
     label_holders: tuple[str, ...],
 ) -> None:
     """Write down what scores of all common rows tell, once for a model and its common rows."""
-    request = Request(session.me, session.parties, asker, part.rows)
+    request = ScoringRequest(session.me, session.parties, asker, part.rows)
     told = [request.named, *part.opens(request), *asked_by_an_owner(request, label_holders)]
     run = f"scores of {model}, rows {alignment[:16]}"
     found = opened(session.me, entry, run, model, told, rows=max(1, part.rows), columns=columns)
@@ -143,7 +143,7 @@ class Foreseen:
         told = [*whole_openings(plan, once, extent), *losses(contract)]
         if validation:
             scores = validation * max(1, plan.objective.classes)
-            told.append(Request(me, tuple(terms.parties), terms.active[0], validation).total(scores))
+            told.append(ScoringRequest(me, tuple(terms.parties), terms.active[0], validation).total(scores))
         weighed = expected_of_weighing(settings, contract, extent) if terms.prepare.woe else []
         return Foreseen(plan, told, weighed, train)
 

@@ -30,7 +30,7 @@ from colonnade.conversations.predict import CHUNK, Holding, Session
 from colonnade.errors import DataError
 from colonnade.job.plan import Encrypted, Plan
 from colonnade.openings.opening import Opening
-from colonnade.openings.scoring import Request
+from colonnade.openings.scoring import ScoringRequest
 from colonnade.secure.lattice.ciphertexts import centred
 from colonnade.secure.lattice.columns import TransformedColumns
 from colonnade.secure.lattice.parameters import (
@@ -106,7 +106,7 @@ class PartedScorer:
         X = self.X if self.X is None else self.X[rows]
         return None if X is None else await self._some(self._line, X, session.asker)
 
-    def opens(self, request: Request) -> list[Opening]:
+    def opens(self, request: ScoringRequest) -> list[Opening]:
         """Return the totals: each party's word of a row's score says nothing else."""
         return [request.total(request.rows)]
 

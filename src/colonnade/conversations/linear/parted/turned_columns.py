@@ -30,7 +30,7 @@ BYTES = 32  # a number: as it is, turned, in whole numbers, transformed
 
 
 @dataclass(frozen=True)
-class Sizes:
+class PartedSizes:
     """How finely numbers are written: `columns` and `theta` bits of fraction; a whole turn of scores is
     t."""
 
@@ -40,7 +40,7 @@ class Sizes:
     rows: int
 
     @staticmethod
-    def of(plain: int, rows: int, spread: float) -> Sizes:
+    def of(plain: int, rows: int, spread: float) -> PartedSizes:
         """Return as many bits as leave inner products a quarter of the range; `spread` is a row's usual
         weight."""
         bits = min(24, int(np.floor(np.log2(plain / 4 / (ROOM * rows * spread)))))
@@ -49,7 +49,7 @@ class Sizes:
                 f"secure.reveal = 'never': {rows} rows leave columns and theta {bits} bits in sums modulo "
                 f"{plain}, and {LEAST} are the least; train on fewer rows"
             )
-        return Sizes(bits // 2, bits - bits // 2, plain, rows)
+        return PartedSizes(bits // 2, bits - bits // 2, plain, rows)
 
     @property
     def weights(self) -> float:
@@ -96,7 +96,7 @@ class TurnedColumns:
         return int(self.turn.shape[1])
 
     def tables(
-        self, ring: CoefficientParameters, sizes: Sizes, rounding: np.random.Generator
+        self, ring: CoefficientParameters, sizes: PartedSizes, rounding: np.random.Generator
     ) -> list[TransformedColumns]:
         """Return turned columns as polynomials, a table for every stretch of rows; the last has the penalty
         too."""

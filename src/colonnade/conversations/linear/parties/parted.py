@@ -34,7 +34,7 @@ from colonnade.conversations.linear.noisy.product_forms import FORMS
 from colonnade.conversations.linear.noisy.row_noise import OwnNoise
 from colonnade.conversations.linear.parted import parted_scores, wave_theta
 from colonnade.conversations.linear.parted.both_blocks import Blocks, Both, rows_of_tables, with_weights
-from colonnade.conversations.linear.parted.turned_columns import SCORED, Sizes, TurnedColumns
+from colonnade.conversations.linear.parted.turned_columns import SCORED, PartedSizes, TurnedColumns
 from colonnade.conversations.linear.parted.wrapped_parts import Parted, dot_product, parted
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.peer_line import PeerLine
@@ -57,7 +57,7 @@ _WIDEST = 2**20
 
 def party_of(context: Context[FullSettings], terms: Encrypted) -> PartedParty:
     """Return this party: the first label holder is A, the other party P."""
-    return (LabelSide if context.me == context.evaluator else OwnerSide)(context, terms)
+    return (PartedLabelSide if context.me == context.evaluator else PartedOwnerSide)(context, terms)
 
 
 class PartedParty:
@@ -96,7 +96,7 @@ class PartedParty:
         self.widths = (self.columns.width, width) if self.first else (width, self.columns.width)
         context.gates.keep(self, name="PartedParty")
 
-    async def agree(self) -> tuple[Sizes, float]:
+    async def agree(self) -> tuple[PartedSizes, float]:
         """Return how finely numbers are written and how heavy rows are, as A says; with the unit of theta."""
         raise NotImplementedError
 
@@ -238,7 +238,7 @@ class PartedParty:
         )
 
 
-class LabelSide(PartedParty):
+class PartedLabelSide(PartedParty):
     """A: it holds the labels, asks for theta, and learns how good the model is."""
 
     def __init__(self, context: Context[FullSettings], terms: Encrypted) -> None:
@@ -248,7 +248,7 @@ class LabelSide(PartedParty):
         self.start = float(holder.start) if context.train.free else 0.0
         self.told: dict[str, float] = {}
 
-    async def agree(self) -> tuple[Sizes, float]:
+    async def agree(self) -> tuple[PartedSizes, float]:
         """Tell how finely numbers are written, how heavy rows are, and in which unit theta is."""
         usual, heavy, unit = 0, 0, 0
         if self.weight is not None:
@@ -260,7 +260,7 @@ class LabelSide(PartedParty):
             unit = round(np.log2(size or 1.0))
         await self.line.tell(usual, heavy, unit)
         self.unit = 2.0**unit
-        return Sizes.of(self.slots.plain, self.rows, 2.0**usual), 2.0**heavy
+        return PartedSizes.of(self.slots.plain, self.rows, 2.0**usual), 2.0**heavy
 
     def first_theta(self) -> Words:
         holder = self.context.label_holder
@@ -330,16 +330,16 @@ class LabelSide(PartedParty):
         return self.form.loss_unit(self.unit)
 
 
-class OwnerSide(PartedParty):
+class PartedOwnerSide(PartedParty):
     """P: it holds columns and no label, and answers."""
 
-    async def agree(self) -> tuple[Sizes, float]:
+    async def agree(self) -> tuple[PartedSizes, float]:
         """Learn how finely numbers are written, how heavy rows are, and in which unit theta is."""
         usual, heavy, unit = (await self.line.told(3, -160, 160)).tolist()
         if usual < 0 or heavy < 0:
             raise ProtocolError(f"{self.line.peer} says that rows weigh less than they do")
         self.unit = 2.0**unit
-        return Sizes.of(self.slots.plain, self.rows, 2.0**usual), 2.0**heavy
+        return PartedSizes.of(self.slots.plain, self.rows, 2.0**usual), 2.0**heavy
 
     def first_theta(self) -> Words:
         return np.zeros(self.rows, dtype=np.uint64)
