@@ -70,8 +70,8 @@ def refusal(**sections: Any) -> str:
         (
             {"secure": {"zzz": 1}},
             "unknown key secure.zzz; known here: "
-            "accept_leak, epsilon, few_rows, helper, labels, neighbours, noise, products, reveal, scores, "
-            "sum",
+            "accept_leak, epsilon, few_rows, helper, labels, neighbours, noise, products, proofs, reveal, "
+            "scores, sum",
         ),
     ],
 )

@@ -31,7 +31,7 @@ OTHER: dict[str, dict[str, Any]] = {
     },
     "direction": {"pairs": "batch", "memory": 1, "every": 3, "delta": 20.0, "step": 0.3},
     "secure": {"sum": "plain", "labels": ["clear", "blind"], "products": ["encrypted", "dealer"],
-        "noise": 5.0, "epsilon": 2.0, "reveal": "never", "scores": "hidden"},
+        "noise": 5.0, "epsilon": 2.0, "reveal": "never", "scores": "hidden", "proofs": 2},
     "network": {
         "latency_ms": 3.0, "bandwidth_mbps": 0.5, "broadcast": "tree", "speeds": [1.0, 0.3, 1.0],
         "ns_per_value": 900.0, "us_per_call": 900.0, "us_per_message": 30.0, "ns_per_byte": 9.0,

@@ -78,6 +78,8 @@ def _check_secure(secure: Secure, refuse: Refuse) -> None:
         refuse(f"secure.neighbours: {given} is not an even number from 2 on, half of them on either side")
     if secure.noise is not None and secure.epsilon is not None:
         refuse("secure.epsilon: says how much noise there is, and so does secure.noise; give one of them")
+    if not 0 <= secure.proofs <= 8:
+        refuse(f"secure.proofs: {secure.proofs} random measurements; give 0 to 8, two are enough")
     if secure.noise is not None and not 0.25 <= secure.noise <= 1e6:
         refuse(f"secure.noise: {secure.noise:g} rows; from 0.25, below which labels follow from gradients")
     if secure.epsilon is not None and not 1e-3 <= secure.epsilon <= 1e3:

@@ -108,6 +108,7 @@ class Blind(Section, frozen=True):
     hidden: Hidden | None = None  # None: the label holder learns total scores
     encrypted: Encrypted | None = None  # two parties alone; nobody deals, and scores are hidden
     noisy: Noisy | None = None  # owners are told gradients with noise, and know their own weights
+    proofs: int = 0  # random measurements before weights are told
 
     @property
     def told(self) -> Noisy | None:

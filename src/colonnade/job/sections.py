@@ -91,6 +91,7 @@ class Secure(Section, frozen=True):
     products: ProductsName = "auto"  # of blind runs: by words of a third party, or of two under encryption
     noise: float | None = None  # of encrypted products: rows of noise in gradients that are told; None: 3
     epsilon: float | None = None  # instead, as much noise as lets a run tell no more of a label
+    proofs: int = 0  # random measurements before weights are told, which a wrong dealer does not pass
     few_rows: bool = False  # encrypted between companies though few rows let own weights tell of labels
 
 

@@ -209,7 +209,17 @@ def blind_of(job: Job, conversation: Conversation[Any], facts: Facts) -> Blind |
     if job.secure.scores == "hidden":
         hidden = hidden_of(asker, dealers, others, helper, own=bool(facts.columns[asker]))
     noisy = noisy_of(job, facts) if "encrypts" in conversation.traits else None
-    return Blind(dealers=dealers, reveal=job.secure.reveal, hidden=hidden, noisy=noisy)
+    proofs = job.secure.proofs if proves(job, conversation) else 0
+    return Blind(dealers=dealers, reveal=job.secure.reveal, hidden=hidden, noisy=noisy, proofs=proofs)
+
+
+def proves(job: Job, conversation: Conversation[Any]) -> bool:
+    """Return whether a blind run can measure weights against vectors drawn by chance."""
+    return (
+        "weights-apart" in conversation.traits
+        and job.secure.scores == "open"
+        and ("encrypts" not in conversation.traits)
+    )
 
 
 def encrypted_of(job: Job, facts: Facts) -> Encrypted:

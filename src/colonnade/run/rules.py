@@ -136,6 +136,8 @@ def unused(job: Job, preset: Preset, conversation: Conversation[Any]) -> dict[st
     for key in {"noise", "epsilon", "few_rows"} & set(_changed(job.secure, Secure())):
         if not encrypted:
             found[f"secure.{key}"] = "it is for products that are encrypted between two parties"
+    if job.secure.proofs and not (labels == "blind" and blind.proves(job, conversation)):
+        found["secure.proofs"] = "it is for blind linear models whose label holder hears scores"
     if "train.stale" not in conversation.understands and job.train.stale:
         found["train.stale"] = f"{job.algorithm} has no rounds that are scored ahead"
     return found

@@ -135,6 +135,41 @@ def test_a_flipped_word_of_a_measurement_ends_the_run(honest: bool, monkeypatch:
         run(setting, "vfb-sgd", secure=BLIND, train=train)
 
 
+@pytest.mark.parametrize("algorithm", ["vfb-sgd", "vfb-svrg", "vfb-saga"])
+@pytest.mark.parametrize("reveal", ["owner", "never"])
+def test_a_wrong_word_of_a_dealer_shows_before_weights_are_told(
+    algorithm: str, reveal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing is measured in between, a wrong word made another model, and nobody knew."""
+    add, added = OwnerLot.add, []
+
+    def wrong(self: OwnerLot, batch: int, moved: Words) -> Words:
+        found = add(self, batch, moved)
+        added.append(self)
+        if len(added) == turn:
+            found[0, 0] += np.uint64(1 << 40)
+        return found
+
+    setting = random_tables(parties=3, active=1, rows=96)
+    train = {"epochs": 2, "step": 0.05, "tolerance": 0.0, "evaluate_every": 0}
+    monkeypatch.setattr(OwnerLot, "add", wrong)
+    told = {}
+    for proofs in (0, 2):
+        turn, added = -1, []
+        told[proofs] = run(
+            setting, algorithm, secure={**BLIND, "reveal": reveal, "proofs": proofs}, train=train
+        )
+        honest = len(added)
+        turn, added = honest - 2 * proofs, []  # the last before proofs, each of which adds at two owners
+        if proofs:
+            with pytest.raises(SumError, match="do not fit"):
+                run(setting, algorithm, secure={**BLIND, "reveal": reveal, "proofs": 2}, train=train)
+        else:
+            run(setting, algorithm, secure={**BLIND, "reveal": reveal}, train=train)  # without a word
+    losses = [each.result.metrics["train_loss"] for each in told.values()]
+    assert losses[0] == losses[1]  # proofs change no model
+
+
 @pytest.mark.parametrize("in_file", [True, False])
 def test_veiled_columns_are_side_by_side_and_many_are_in_a_file(in_file: bool) -> None:
     """8 n d bytes at the label holder; of many none are allocated: pages come and go."""

@@ -44,6 +44,8 @@ def _open_scores(found: Declaration) -> None:
     found.total("scores", scores, root, Topic.BLIND, "in every batch")
     snapshots = len(timetable.snapshots) * extent.rows * 3 * k
     found.total("scores", snapshots, root, Topic.BLIND, "at every snapshot")
+    proofs = 0 if plan.blind is None else plan.blind.proofs
+    found.total("scores", proofs * extent.rows * 2 * k, root, Topic.BLIND, "before weights are told")
     if plan.pace.step == "auto":
         n, again = min(SAMPLE, extent.rows), len(timetable.tunings)
         bent = again + int(not np.isfinite(LOSSES[plan.objective.loss].smoothness))

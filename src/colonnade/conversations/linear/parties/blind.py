@@ -29,6 +29,7 @@ from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Marks
 from colonnade.conversations.linear.parties.blind_label_holder import BlindLabelHolder, ScoredAt
 from colonnade.conversations.linear.parties.blind_measure import BlindMeasurement
+from colonnade.conversations.linear.parties.blind_proofs import prove
 from colonnade.conversations.linear.parties.blind_smoothness import BlindTuner
 from colonnade.conversations.linear.parties.word_size import lasting
 from colonnade.conversations.linear.settings import LinearSettings
@@ -146,6 +147,7 @@ class BlindTraining:
                 await gates.reached(self.done)
         if not self._is_whole:
             await self.renew(final=True)
+        await prove(self)
 
     @property
     def _is_whole(self) -> bool:

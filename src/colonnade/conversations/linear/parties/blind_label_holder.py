@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from colonnade.arrays import Floats, Rows, Words
+from colonnade.conversations.blind.columns import own_key
 from colonnade.conversations.blind.fixed_point import ROOM, Lengths, Slot, bits_for
 from colonnade.conversations.blind.low_bits import blurred, told_bits
 from colonnade.conversations.blind.predict import LONGER
@@ -244,12 +245,16 @@ class BlindLabelHolder:
         """
         C = self.coefficients()
         if self._before is not None:
-            D, y = self._before
-            one, other = float(np.vdot(C, y)), float(np.vdot(D, others))
-            scale = float(np.linalg.norm(C) * np.linalg.norm(y) + np.linalg.norm(D) * np.linalg.norm(others))
-            if abs(one - other) > 1e-7 * scale:
-                raise SumError("the scores of two measurements do not fit: a party sent other words than due")
+            self._check_alike(C, others, *self._before)
         self._before = C, others
+
+    @staticmethod
+    def _check_alike(C: Floats, z: Floats, D: Floats, y: Floats) -> None:
+        """Refuse scores z = X X'C and y = X X'D that say different things of each other."""
+        one, other = float(np.vdot(C, y)), float(np.vdot(D, z))
+        scale = float(np.linalg.norm(C) * np.linalg.norm(y) + np.linalg.norm(D) * np.linalg.norm(z))
+        if abs(one - other) > 1e-7 * scale:
+            raise SumError("the scores of two measurements do not fit: a party sent other words than due")
 
     def _shaped(self, z: Floats) -> Floats:
         return z if self.context.plan.objective.shape else z[:, 0]
@@ -292,6 +297,22 @@ class BlindLabelHolder:
         """Take in the scores of the snapshot's mean gradient."""
         self.slope = self._shaped(self.q.value(total))
         self.q.settle((self.D * self.slope).sum(axis=0))
+
+    def drawn(self, number: int) -> Words:
+        """Begin q with coefficients drawn by chance, which nobody can foretell; returns them for all rows."""
+        key = own_key(self.context, f"proof {number}")
+        rng = np.random.default_rng(np.frombuffer(key, dtype=np.uint32))
+        D = rng.standard_normal(self.D.shape) / self.schedule.rows
+        self.q = self._slot(self.lengths.longest * float(np.max(self.lengths.reach(D))), np.zeros(0))
+        words, self.D = self.q.written(D)
+        self.q.settle(self.lengths.reach(self.D) ** 2)
+        return words
+
+    def proves(self, total: Words) -> None:
+        """See that p is what its coefficients make it: measured against those of q."""
+        width = max(1, self.context.plan.objective.classes)
+        p, q = self.p.value(total[:width], self.p.length), self.q.value(total[width:], self.q.length)
+        self._check_alike(self.C, self._shaped(p), self.D, self._shaped(q))
 
     def as_told(self, parts: Iterable[Words]) -> list[Words]:
         """Return the own parts of the owners' weights as they may be told: to some bits of the length of all
