@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import numpy as np
 import pytest
 from tests.browser import browser
 
+from colonnade.conversations.conversation import Leak
 from colonnade.errors import DataError, ShareError
 from colonnade.findings import Finding, read_findings
 from colonnade.job import job_from
 from colonnade.report.facts import Part, ReportFacts, read_run
 from colonnade.report.page import page, write_report
-from colonnade.report.privacy import learnt
+from colonnade.report.privacy import LEARNT, learnt
 from colonnade.result import Described, Result
 from colonnade.run.federate import federate
 from colonnade.test_scores import TestScores
@@ -245,3 +247,7 @@ def luminance(colour: str) -> float:
 def contrast(one: str, other: str) -> float:
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
+
+
+def test_every_leak_says_who_learns_what() -> None:
+    assert set(LEARNT) == set(get_args(Leak))

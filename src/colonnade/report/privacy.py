@@ -26,6 +26,7 @@ LEARNT: dict[str, tuple[str, str]] = {
         "can work out the other party's score of every row: with two parties nothing can hide it",
     ),
     "few-rows": ("others", "can work out something of labels from its own weights, as rows are few"),
+    "values": ("others", "hears what every party is worth on the test rows, rounded to the intervals"),
     "scores": ("holders", "sees the others' joint score of every training row"),
     "similarity": ("holders", "learns how alike two rows are in the others' columns"),
     "evidence": (
@@ -58,11 +59,8 @@ def readings(
 ) -> Iterator[tuple[str, str]]:
     """Yield every party with something that it learns in a job that gives these things away, the worst
     first."""
-    for leak in [
-        *(leak for leak in LEARNT if leak in known),
-        *(leak for leak in known if leak not in LEARNT),
-    ]:
-        who, words = LEARNT.get(leak, ("all", f"learns {leak}"))
+    for leak in sorted(known, key=list(LEARNT).index):
+        who, words = LEARNT[leak]
         for party in parties:
             holds, first = party in active, list(active[:1]) == [party]
             if who == "all" or (holds if who == "holders" else first if who == "first" else not holds):
