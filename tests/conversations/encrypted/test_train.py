@@ -198,6 +198,15 @@ def test_other_algorithms_and_more_parties_say_what_they_can() -> None:
         run_tables(random_job(tables, "vfb2-saga", **job), tables)
 
 
+@pytest.mark.parametrize("reveal", ["owner", "never"])
+def test_more_columns_than_a_first_matrix_is_made_of_are_refused_before_it_is_tried(reveal: str) -> None:
+    tables = made(rows=40, test=0)
+    names = tuple(f"d{j}" for j in range(3001))
+    tables.train["party1"] = Table("party1", names, np.zeros((40, 3001)))
+    with pytest.raises(JobError, match="of at most 3,000; use fewer columns"):
+        fit(tables, {**BLIND, "reveal": reveal})
+
+
 def test_columns_of_single_rows_end_a_run_by_name() -> None:
     tables = made(rows=30, test=0)
     table = tables.train["party1"]

@@ -71,17 +71,18 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> FullSettings:
                 "cannot weigh its part of theta; drop the weights, or set secure.scores = 'open'"
             )
         if len(facts.columns) > 2:
-            check_columns(facts)
+            check_size(facts)
+        check_width(facts)
     return FullSettings(memory=MEMORY)
 
 
-def check_columns(facts: Facts) -> None:
-    """Refuse columns that are too many to be veiled, or to make a first matrix of."""
-    check_size(facts)
+def check_width(facts: Facts) -> None:
+    """Refuse columns that are too many to make a first matrix of."""
     if max(facts.columns.values()) > WIDEST:
         raise JobError(
             "secure.labels = 'blind': lbfgs makes a matrix of a party's columns by its columns, of at most "
-            f"{WIDEST:,}; use fewer columns, algorithm = 'vfb2-saga', or labels = 'clear'"
+            f"{WIDEST:,}; use fewer columns, labels = 'clear' or, with three parties and more, algorithm = "
+            "'vfb2-saga'"
         )
 
 
