@@ -10,6 +10,7 @@ import pytest
 
 import colonnade
 from colonnade.losses import LOSSES
+from colonnade.optim.estimators import ESTIMATORS
 from colonnade.secure.sums import SUMS
 
 ROOT = Path(colonnade.__file__).parent
@@ -181,14 +182,41 @@ def test_sub_packages_import_only_from_those_above_them(part: str) -> None:
         )
 
 
-@pytest.mark.parametrize("part", ["data", "deploy", "net"])
+SHARED = {
+    "data": set[str](),
+    "deploy": set[str](),
+    "net": set[str](),
+    "conversations": {"pacing"},
+    "secure": set[str](),
+}
+
+
+@pytest.mark.parametrize("part", SHARED)
 def test_no_two_packages_know_each_other(part: str) -> None:
     """Files beside sub-packages are what these share, and know none of them, but for the program itself."""
-    below = {path.parent.name for path in (ROOT / part).glob("*/__init__.py")}
+    below = {path.parent.name for path in (ROOT / part).glob("*/__init__.py")} - SHARED[part]
     for path in (ROOT / part).glob("*.py"):
-        dotted = f"colonnade.{part.replace('/', '.')}."
+        dotted = f"colonnade.{part}."
         found = {name.removeprefix(dotted).split(".")[0] for name in imports(path) if name.startswith(dotted)}
         assert not found & below or path == ROOT / "deploy/main.py", f"{path.name}: {sorted(found & below)}"
+
+
+def test_pacing_knows_no_conversation() -> None:
+    """Rounds of several label holders are one idea, whatever is said in them."""
+    folder = ROOT / "conversations"
+    others = {path.parent.name for path in folder.glob("*/__init__.py")} - {"pacing"}
+    for path in (folder / "pacing").glob("*.py"):
+        known = {name.split(".")[2] for name in imports(path) if name.startswith("colonnade.conversations.")}
+        assert not known & others, f"{path.name}: {sorted(known & others)}"
+
+
+def test_every_class_has_a_name_of_its_own() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert not {name: found for name, found in homes.items() if len(found) > 1}
 
 
 def test_no_two_conversations_know_each_other() -> None:
@@ -225,6 +253,19 @@ def test_nobody_outside_the_losses_asks_which_loss_it_has() -> None:
     names = set(LOSSES)
     for path in MODULES:
         if part_of(path) == "losses":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Compare() | ast.MatchValue() | ast.Subscript():
+                    words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
+                    assert not words & names, f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
+def test_nobody_outside_the_estimators_asks_which_estimator_it_has() -> None:
+    """`sgd` is an optimizer of networks, too, and these are asked for by name."""
+    names = set(ESTIMATORS) - {"sgd"}
+    for path in MODULES:
+        if part_of(path) in {"optim", "job"}:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:

@@ -1,8 +1,8 @@
 """A small client of a daemon's [control], for schedulers and pipelines; it needs Python alone.
 
-    from colonnade.client import Client
+    from colonnade.client import DaemonClient
 
-    daemon = Client("https://colonnade.bank.example:8410", token_file="token", ca="ca.crt")
+    daemon = DaemonClient("https://colonnade.bank.example:8410", token_file="token", ca="ca.crt")
     run = daemon.propose("credit.toml", alone=True, if_better="auc")
     print(daemon.wait(run["run"], timeout=3600)["gate"])
 
@@ -34,7 +34,7 @@ class ControlError(ColonnadeError):
         self.exit_code = code
 
 
-class Client:
+class DaemonClient:
     """The verbs of one daemon, asked over HTTP."""
 
     def __init__(

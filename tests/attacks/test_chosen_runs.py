@@ -14,8 +14,8 @@ from tests.oracles.tables import random_job
 from colonnade.arrays import Floats
 from colonnade.conversations.linear.encrypted import encrypted_products as products
 from colonnade.conversations.linear.encrypted import home_columns as own_columns
-from colonnade.conversations.linear.noisy.row_noise import OwnNoise
 from colonnade.conversations.linear.parties import encrypted as encrypted
+from colonnade.conversations.own_noise import OwnNoise
 from colonnade.conversations.peer_line import PeerLine
 from colonnade.deploy.books.opened import Opened, OpenedBooks
 from colonnade.deploy.policy.cost_limits import check_floors

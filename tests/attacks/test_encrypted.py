@@ -16,7 +16,7 @@ from colonnade.attacks.case import Case
 from colonnade.attacks.lattice import reduced
 from colonnade.conversations.linear.encrypted import home_columns as own_columns
 from colonnade.conversations.linear.noisy import rare as rare
-from colonnade.conversations.linear.noisy.row_noise import OwnNoise
+from colonnade.conversations.own_noise import OwnNoise
 from colonnade.data.table import Table
 from colonnade.findings import Finding
 from colonnade.run.federate import Tables, plan_for

@@ -23,7 +23,7 @@ import pytest
 from tests.deploy.consortium import Consortium, people, write_csv
 from tests.patience import PATIENCE_S
 
-from colonnade.client import Client
+from colonnade.client import DaemonClient
 from colonnade.net.stream.port import free_ports
 
 pytest.importorskip("aiohttp")
@@ -98,7 +98,7 @@ def fill(root: Path, customers: int) -> None:
         write_csv(root / "shop" / f"{name}.csv", [ids[i] for i in chosen], held)
 
 
-def companies(root: Path) -> tuple[Consortium, dict[str, Client]]:
+def companies(root: Path) -> tuple[Consortium, dict[str, DaemonClient]]:
     """Two daemons, and two people of the shop who may approve."""
     consortium = Consortium(root, ("bank", "shop"))
     (port,) = free_ports(1)
@@ -109,7 +109,7 @@ def companies(root: Path) -> tuple[Consortium, dict[str, Client]]:
         (root / "shop" / name).write_text(token)
         (root / "shop" / name).chmod(0o600)
         more += f'[people.{name}]\ntoken_file = "{name}"\nroles = ["approver"]\n'
-        clients[name] = Client(f"http://127.0.0.1:{port}", token=token)
+        clients[name] = DaemonClient(f"http://127.0.0.1:{port}", token=token)
     consortium.settle("bank", AT_BANK, 'min_rows = 20\nchanged = "accept"')
     consortium.settle("shop", AT_SHOP, POLICY, more)
     (root / "bank" / "credit.toml").write_text(JOB)
@@ -143,7 +143,7 @@ def scores(root: Path) -> dict[str, float]:
     return found
 
 
-def approved(clients: dict[str, Client], night: subprocess.Popen[str]) -> dict[str, Any]:
+def approved(clients: dict[str, DaemonClient], night: subprocess.Popen[str]) -> dict[str, Any]:
     """Wait until the proposal is there, and let both people approve it."""
     waits: list[dict[str, Any]] = []
     for _ in range(int(PATIENCE_S / 0.2)):

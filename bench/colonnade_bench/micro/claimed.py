@@ -20,7 +20,7 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.attacks.epsilon import epsilon_at_least
-from colonnade.conversations.linear.noisy.row_noise import OwnNoise
+from colonnade.conversations.own_noise import OwnNoise
 from colonnade.losses import LOSSES
 from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.accountant import multiplier_for

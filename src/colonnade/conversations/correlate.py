@@ -34,9 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Words
-from colonnade.conversations.linear.encrypted.encrypted_products import parts_of
-from colonnade.conversations.linear.noisy.row_noise import OwnNoise
-from colonnade.conversations.peer_line import PeerLine
+from colonnade.conversations.own_noise import OwnNoise
+from colonnade.conversations.peer_line import PeerLine, parts_of
 from colonnade.describe.joint import JointCorrelations, step_of
 from colonnade.describe.own import LABEL, MOST, UnitColumns
 from colonnade.errors import DataError, MalformedMessage

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from colonnade.arrays import Floats, Rows
+from colonnade.arrays import Floats, Rows, Words
+from colonnade.errors import MalformedMessage
 from colonnade.messages import Announce, Sealed, Topic, tag_of
 from colonnade.net.expect import PACKED, floats, said_by, whole
 from colonnade.net.network import Network
@@ -65,3 +66,10 @@ class PeerLine:
     def _in(self) -> int:
         self._got += 1
         return tag_of(Topic.BLIND, self._got)
+
+
+def parts_of(data: bytes, count: int) -> Words:
+    """Return parts of inner products, as an asker gives them back; refuse anything else."""
+    if len(data) != 8 * count:
+        raise MalformedMessage(f"{len(data)} bytes of inner products where {8 * count} were due")
+    return np.frombuffer(data, dtype="<u8").astype(np.uint64)

@@ -63,6 +63,8 @@ class Estimator(ABC):
     """Whether it remembers theta of all rows at once, which all parties look at now and then."""
     remembers: ClassVar[bool] = False
     """Whether it remembers the theta of every batch, so that m is a pass old and changes with every batch."""
+    unchanged: ClassVar[bool] = False
+    """Whether its coefficients are the thetas as they are, so that shares of them need no estimator."""
 
     repeats = False  # whether a row may come several times in what is learnt at once
 
@@ -106,6 +108,8 @@ class Estimator(ABC):
 
 class Sgd(Estimator):
     """The gradient of the batch as it is."""
+
+    unchanged = True
 
     def coefficients(self, rows: Rows, theta: Floats) -> Coefficients:
         return Coefficients(theta)

@@ -10,7 +10,7 @@ from tests.oracles.tables import random_job
 
 from colonnade.attacks.audit import audit_run
 from colonnade.conversations.linear.noisy import whole_columns as whole_columns
-from colonnade.conversations.linear.noisy.row_noise import OwnNoise
+from colonnade.conversations.own_noise import OwnNoise
 from colonnade.data.table import Table
 from colonnade.findings import Finding
 from colonnade.run.federate import Tables, plan_for

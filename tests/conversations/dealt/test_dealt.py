@@ -17,9 +17,9 @@ from colonnade.conversations.blind import shared_theta as shared_theta
 from colonnade.conversations.blind.gradients import DealtGradients
 from colonnade.conversations.linear import full_record
 from colonnade.conversations.linear.noisy.noisy_lbfgs import NoisyLbfgs
-from colonnade.conversations.linear.noisy.row_noise import OwnNoise, Tellings
 from colonnade.conversations.linear.parties import dealt as dealt
 from colonnade.conversations.linear.parties.dealt import DealtParty
+from colonnade.conversations.own_noise import OwnNoise, Tellings
 from colonnade.data.table import INTERCEPT, Table
 from colonnade.errors import Aborted, ColonnadeError, FixedPointOverflow, JobError
 from colonnade.messages import Veil

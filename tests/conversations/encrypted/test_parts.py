@@ -12,11 +12,8 @@ from scipy.sparse import csr_array
 
 from colonnade.conversations.linear.noisy.product_forms import FORMS, Reaches, code_of, size_of
 from colonnade.conversations.linear.noisy.rare import LIMIT, steady
-from colonnade.conversations.linear.noisy.row_noise import (
-    Loudness,
-    OwnNoise,
-    largest_of,
-)
+from colonnade.conversations.linear.noisy.row_noise import Loudness
+from colonnade.conversations.own_noise import OwnNoise, largest_of
 from colonnade.errors import FixedPointOverflow
 from colonnade.job.plan import Encrypted
 from colonnade.losses import LOSSES, loss_for, with_weights

@@ -17,8 +17,8 @@ from colonnade.conversations.linear.encrypted import final_loss as measure
 from colonnade.conversations.linear.encrypted import home_columns as own_columns
 from colonnade.conversations.linear.noisy import noisy_lbfgs as steps
 from colonnade.conversations.linear.noisy import product_forms as theta
-from colonnade.conversations.linear.noisy.row_noise import OwnNoise, Tellings
 from colonnade.conversations.linear.parties import encrypted as encrypted
+from colonnade.conversations.own_noise import OwnNoise, Tellings
 from colonnade.data.table import INTERCEPT, Table
 from colonnade.errors import Aborted, DataError, FixedPointOverflow, JobError
 from colonnade.job import job_from

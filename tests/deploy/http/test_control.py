@@ -14,7 +14,7 @@ import pytest
 from tests.deploy.companies import lay_out, read_decisions, settle, settled, together
 from tests.patience import until
 
-from colonnade.client import Client, ControlError
+from colonnade.client import ControlError, DaemonClient
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http.routes import ROUTES
 from colonnade.deploy.settings import read_settings
@@ -55,7 +55,7 @@ def people(folder: Path) -> str:
 
 def under_control(
     tmp_path: Path,
-    program: Callable[[dict[str, Daemon], dict[str, Client]], Awaitable[None]],
+    program: Callable[[dict[str, Daemon], dict[str, DaemonClient]], Awaitable[None]],
     *,
     policies: dict[str, str] | None = None,
 ) -> None:
@@ -77,7 +77,7 @@ def under_control(
             servers.append(ControlServer(daemons[name], control))
             await servers[-1].open()
         clients = {
-            f"{person}@{name}": Client(f"http://127.0.0.1:{port}", token=token)
+            f"{person}@{name}": DaemonClient(f"http://127.0.0.1:{port}", token=token)
             for person, token in TOKENS.items()
             for name, port in ports.items()
         }
@@ -96,7 +96,7 @@ async def do(function: Callable[..., Any], *words: Any, **more: Any) -> Any:
 
 
 def test_a_pipeline_proposes_waits_promotes_and_scores(tmp_path: Path) -> None:
-    async def program(daemons: dict[str, Daemon], clients: dict[str, Client]) -> None:
+    async def program(daemons: dict[str, Daemon], clients: dict[str, DaemonClient]) -> None:
         airflow, ada = clients["airflow@bank"], clients["ada@shop"]
         (tmp_path / "job.toml").write_text(JOB.format(seed=1))
         run = await do(airflow.propose, tmp_path / "job.toml", alone=True, if_better="auc")
@@ -130,7 +130,7 @@ def test_a_pipeline_proposes_waits_promotes_and_scores(tmp_path: Path) -> None:
 
 
 def test_a_model_that_is_not_better_is_kept_out_of_use(tmp_path: Path) -> None:
-    async def program(daemons: dict[str, Daemon], clients: dict[str, Client]) -> None:
+    async def program(daemons: dict[str, Daemon], clients: dict[str, DaemonClient]) -> None:
         airflow = clients["airflow@bank"]
         for seed, what in ((1, "promoted"), (2, "kept")):
             job = tomllib.loads(JOB.format(seed=seed))
@@ -146,7 +146,7 @@ def test_a_model_that_is_not_better_is_kept_out_of_use(tmp_path: Path) -> None:
 
 
 def test_roles_bound_what_somebody_may_do(tmp_path: Path) -> None:
-    async def program(daemons: dict[str, Daemon], clients: dict[str, Client]) -> None:
+    async def program(daemons: dict[str, Daemon], clients: dict[str, DaemonClient]) -> None:
         viewer, approver = clients["grafana@bank"], clients["ada@bank"]
         assert (await do(viewer.get, "runs")) == []
         for refused in (
@@ -160,7 +160,7 @@ def test_roles_bound_what_somebody_may_do(tmp_path: Path) -> None:
                 await do(*refused)
             assert error.value.exit_code == 3
         assert not daemons["bank"].runs
-        nobody = Client(viewer._url, token="a-token-that-nobody-has")  # noqa: S106
+        nobody = DaemonClient(viewer._url, token="a-token-that-nobody-has")  # noqa: S106
         with pytest.raises(ControlError, match="show a token"):
             await do(nobody.get, "runs")
 
@@ -168,7 +168,7 @@ def test_roles_bound_what_somebody_may_do(tmp_path: Path) -> None:
 
 
 def test_errors_are_those_of_the_commands(tmp_path: Path) -> None:
-    async def program(daemons: dict[str, Daemon], clients: dict[str, Client]) -> None:
+    async def program(daemons: dict[str, Daemon], clients: dict[str, DaemonClient]) -> None:
         airflow = clients["airflow@bank"]
         job = tomllib.loads(JOB.format(seed=1))
         for words, code, text in (
@@ -199,7 +199,7 @@ def test_errors_are_those_of_the_commands(tmp_path: Path) -> None:
 
 
 def test_the_openapi_document_has_every_address(tmp_path: Path) -> None:
-    async def program(daemons: dict[str, Daemon], clients: dict[str, Client]) -> None:
+    async def program(daemons: dict[str, Daemon], clients: dict[str, DaemonClient]) -> None:
         url = clients["ada@bank"]._url
         async with aiohttp.ClientSession() as session, session.get(f"{url}/openapi.json") as answer:
             document = json.loads(await answer.text())
@@ -255,15 +255,15 @@ roles = ["operator"]
         try:
             url, ca = f"https://localhost:{port}", f"{at['ca']}.crt"
             known, stranger = (
-                Client(url, ca=ca, certificate=f"{at[name]}.crt", key=f"{at[name]}.key")
+                DaemonClient(url, ca=ca, certificate=f"{at[name]}.crt", key=f"{at[name]}.key")
                 for name in ("airflow.bank.example", "stranger")
             )
             assert (await do(known.get, "status"))["party"] == "bank"
-            for client in (stranger, Client(url, ca=ca)):
+            for client in (stranger, DaemonClient(url, ca=ca)):
                 with pytest.raises(ControlError, match="show a token"):
                     await do(client.get, "status")
             with pytest.raises(ControlError, match=r"[Cc]ertificate|SSL") as error:
-                await do(Client(url).get, "status")  # without the authority of the company
+                await do(DaemonClient(url).get, "status")  # without the authority of the company
             assert error.value.exit_code == 4
         finally:
             await server.close()

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Rows, Words
 from colonnade.conversations.linear.encrypted.home_columns import ROWS, HomeColumns
-from colonnade.conversations.peer_line import PeerLine
-from colonnade.errors import FixedPointOverflow, MalformedMessage
+from colonnade.conversations.peer_line import PeerLine, parts_of
+from colonnade.errors import FixedPointOverflow
 from colonnade.secure.lattice import slots as rows_of_slots
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, SecretKey, residues
 from colonnade.secure.lattice.columns import (
@@ -154,13 +154,6 @@ class GradientOwner:
         sums = opened(self.ring, self._own & mask, back & mask)
         found: Floats = sums / self.columns.scale / self.columns.rows * 2.0**-bits
         return found
-
-
-def parts_of(data: bytes, count: int) -> Words:
-    """Return parts of inner products, as an asker gives them back; refuse anything else."""
-    if len(data) != 8 * count:
-        raise MalformedMessage(f"{len(data)} bytes of inner products where {8 * count} were due")
-    return np.frombuffer(data, dtype="<u8").astype(np.uint64)
 
 
 def modulo(numbers: NDArray[np.int64], plain: int) -> Words:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.conversations.linear.encrypted.encrypted_products import Asked, GradientAsker, parts_of
+from colonnade.conversations.linear.encrypted.encrypted_products import Asked, GradientAsker
 from colonnade.conversations.linear.encrypted.home_columns import ROWS
 from colonnade.conversations.linear.noisy.product_forms import LOUD, ProductFactors, code_of, size_of
-from colonnade.conversations.linear.noisy.row_noise import OwnNoise
-from colonnade.conversations.peer_line import PeerLine
+from colonnade.conversations.own_noise import OwnNoise
+from colonnade.conversations.peer_line import PeerLine, parts_of
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, residues
 from colonnade.secure.lattice.columns import TransformedColumns, opened
 from colonnade.secure.lattice.parameters import CoefficientParameters

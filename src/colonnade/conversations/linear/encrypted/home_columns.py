@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.conversations.linear.noisy.rare import dense, steady
-from colonnade.conversations.linear.noisy.row_noise import STEPS, largest_of
+from colonnade.conversations.own_noise import STEPS, largest_of
 from colonnade.engines.engine import Engine
 from colonnade.errors import FixedPointOverflow, JobError
 from colonnade.secure.lattice.columns import TransformedColumns

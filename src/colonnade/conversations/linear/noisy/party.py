@@ -17,8 +17,9 @@ from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.linear.noisy.noisy_lbfgs import FirstMatrix, NoisyLbfgs
 from colonnade.conversations.linear.noisy.product_forms import FORMS
 from colonnade.conversations.linear.noisy.rare import gram
-from colonnade.conversations.linear.noisy.row_noise import Loudness, OwnNoise
+from colonnade.conversations.linear.noisy.row_noise import Loudness
 from colonnade.conversations.linear.settings import FullSettings
+from colonnade.conversations.own_noise import OwnNoise
 from colonnade.errors import JobError
 from colonnade.job.plan import Noisy
 from colonnade.losses import labels_of, weights_of

@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 
 from colonnade.arrays import Arrays, Floats, Matrix, Rows, Words
-from colonnade.conversations.linear.encrypted.encrypted_products import parts_of
 from colonnade.conversations.linear.noisy.rare import dense
 from colonnade.conversations.linear.parted.both_blocks import Blocks
 from colonnade.conversations.linear.parted.turned_columns import SCORED
 from colonnade.conversations.linear.parted.wave_theta import PERIOD
-from colonnade.conversations.peer_line import PeerLine
+from colonnade.conversations.peer_line import PeerLine, parts_of
 from colonnade.conversations.predict import CHUNK, Holding, Session
 from colonnade.errors import DataError
 from colonnade.job.plan import Encrypted, Plan

@@ -13,6 +13,7 @@ from colonnade.job import Job
 from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import Preset
 from colonnade.losses import LOSSES, USUAL
+from colonnade.optim.estimators import ESTIMATORS
 
 LARGEST = 2**33  # bytes of veiled columns at the label holder
 
@@ -48,7 +49,7 @@ def check_hidden(job: Job, estimator: str, facts: Facts, pace: Pace) -> None:
     known = LOSSES.named(lambda each: each.shared_form is not None)
     wrong = {
         f"train.loss = {loss.name!r}: use {known}": loss.shared_form is None,
-        f"train.estimator = {estimator!r}: use vfb-sgd": estimator != "sgd",
+        f"train.estimator = {estimator!r}: use vfb-sgd": not ESTIMATORS[estimator].unchanged,
         "batches in flight: use vfb-sgd, which is synchronous": pace.ahead != 1,
         "train.step = 'auto': give a number": pace.step == "auto",
         "weights of rows or classes: drop them": facts.weighted or job.train.class_weight is not None,

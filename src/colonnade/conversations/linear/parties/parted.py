@@ -31,12 +31,12 @@ from colonnade.conversations.evaluate import MEGA, Mark
 from colonnade.conversations.linear.encrypted import final_loss
 from colonnade.conversations.linear.encrypted.encrypted_products import answer_rows, ask_rows, modulo
 from colonnade.conversations.linear.noisy.product_forms import FORMS
-from colonnade.conversations.linear.noisy.row_noise import OwnNoise
 from colonnade.conversations.linear.parted import parted_scores, wave_theta
 from colonnade.conversations.linear.parted.both_blocks import Blocks, Both, rows_of_tables, with_weights
 from colonnade.conversations.linear.parted.turned_columns import SCORED, PartedSizes, TurnedColumns
 from colonnade.conversations.linear.parted.wrapped_parts import Parted, dot_product, parted
 from colonnade.conversations.linear.settings import FullSettings
+from colonnade.conversations.own_noise import OwnNoise
 from colonnade.conversations.peer_line import PeerLine
 from colonnade.errors import ProtocolError
 from colonnade.job.plan import Encrypted
