@@ -37,7 +37,7 @@ _MOVED = {
         "conversations.legs:LegsState": "conversations.pacing.stages:StagesState",
         "conversations.linear.block:Delays": "conversations.pacing.delays:Delays",
         "conversations.linear.caution": "conversations.linear.quasi_newton.caution",
-        "conversations.linear.full": "conversations.linear.algorithm.full_evaluator",
+        "conversations.linear.full": "conversations.linear.quasi_newton.directions",
         "conversations.linear.joint_questions": "conversations.linear.quasi_newton.joint_questions",
         "conversations.linear.lbfgs_joint": "conversations.linear.quasi_newton.lbfgs_joint",
         "conversations.linear.lbfgs_local": "conversations.linear.quasi_newton.lbfgs_local",

@@ -1,10 +1,10 @@
 """The full conversation: L-BFGS on all rows at once, each step as long as is best; for data nobody knows yet.
 
 A step takes two secure sums. First inner products over all blocks: every party then knows its part of the
-direction d = -H g, where H comes from the latest pairs (s, y) of the way so far. Then u = X d of all rows:
-the evaluator knows the scores z of all rows, so it knows z + t u for every t, and looks for the best t
-without asking anybody (`optim.line_search`). It answers with t and theta = dL/dz there; every party moves and
-has its next gradient.
+direction d = -H g, where H comes from the latest pairs (s, y) of the way so far (`quasi_newton.directions`).
+Then u = X d of all rows: the evaluator knows the scores z of all rows, so it knows z + t u for every t, and
+looks for the best t without asking anybody (`optim.line_search`). It answers with t and theta = dL/dz there;
+every party moves and has its next gradient.
 
 Every party begins with an H of its own block (`optim.second_moments`), which it tells nobody: it counts its
 directions and gradients in coordinates in which that is 1. Parties say in the first sum that they do; where
@@ -14,9 +14,6 @@ No step size is assumed: the loss falls with every step, with any columns, and t
 it stops falling. A step costs as many bytes as one epoch of `backward`, in two messages each way, where an
 epoch has hundreds.
 
-What is summed has a length near 1: near the optimum gradients and steps become smaller than the fixed-point
-step of the secure sums. Nobody knows how long a gradient is before it is summed, and it can be far longer
-than the one before: products beyond the range are cut to its edge, all see that, and sum shorter vectors.
 Scores and weights are counted in units of the labels, where these are numbers; penalties are summed finely,
 as the loss may be next to nothing in that unit. A run ends where gradients are nothing but rounding, or what
 they gain is, at the latest.
@@ -38,8 +35,9 @@ import numpy as np
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import MEGA, Evaluation, Mark
-from colonnade.conversations.linear.algorithm.full_evaluator import FullState, LineSearcher
+from colonnade.conversations.linear.algorithm.full_evaluator import LineSearcher
 from colonnade.conversations.linear.block import scored_by
+from colonnade.conversations.linear.quasi_newton.directions import Directions, FullState
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.linear.tune import sum_to_all
 from colonnade.conversations.pieces import messages
@@ -49,13 +47,11 @@ from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats
 from colonnade.optim.lbfgs import LimitedMemory
 from colonnade.optim.second_moments import OwnMetric, first_matrix
-from colonnade.secure.ring import finely, limit
+from colonnade.secure.ring import finely
 from colonnade.state import Declared
 
-RIGHT_ANGLE = 1e-10  # a pair whose cosine is smaller says nothing
 LONGER = 3  # times as many pairs as 0.2 keeps, where no party is of that version
 UNBOUNDED = 1.0  # what stands for the curvature of a loss that has no bound, where scores are zero
-SHORTER = 1e-4  # what does not fit the range of the sums is tried again so much shorter, or longer
 
 
 async def converse(context: Context[FullSettings]) -> Outcome:
@@ -88,6 +84,8 @@ class FullConversation:
         self.rows = self.context.engine.rows(X)
         scribe = self.evaluation.scribe
         self.searcher = LineSearcher(self.context, self.state, scribe) if scribe is not None else None
+        told_by = self.context.net.peers if self.searcher is not None else [self.context.evaluator]
+        self.directions = Directions(self.state, self._summed, len(plan.parties), told_by)
         self.context.gates.keep(self, older={"own": False})
         self.first = self._first_matrix()
         if self.searcher is not None:
@@ -103,7 +101,7 @@ class FullConversation:
             self.first = self._first_matrix()
             state.memory = self._no_pairs()
         while len(self.theta):
-            await self._turn(self.theta)
+            await self.directions.turn(await self._gradient(self.theta))
             self._begin_at_start()
             news, self.theta = await self._ask(self._piece(), lambda total: self._searcher.go(total))
             state.step, state.converged = news[0], {0.0: False, 1.0: True}.get(news[1])
@@ -114,29 +112,12 @@ class FullConversation:
         state.w *= self.unit
         await self._measure(self.unit)
 
-    async def _turn(self, theta: Floats) -> None:
-        """Find the direction to go from the gradient that theta gives, and the pair of the step before."""
-        state, n = self.state, self.context.train.rows
+    async def _gradient(self, theta: Floats) -> Floats:
+        """Return the gradient at the present weights, in coordinates in which the first matrix is 1."""
+        n = self.context.train.rows
         await self._charge()
-        by_weights = self.rows.gradient(0, n, theta.reshape(n, *state.w.shape[1:])) / n
-        gradient = self.first.of(by_weights + self._penalty(state.w))
-        # a pair of any length gives the same H: that of a step of length 1 stays in the range of the sums
-        s, y = state.direction, (gradient - state.gradient) / (state.step or 1.0)
-        state.gradient = gradient
-        s, y, v, totals = await self._products(s, y, gradient / state.length)
-        with_v = totals[:-1, 2]
-        if not self._add_pair(s, y, totals[:-1, :2]):
-            with_v = with_v[:-2]
-        with_v = with_v[len(with_v) - len(state.memory.vectors) :]  # the oldest pair may have gone
-        along, squared_length = state.memory.inverse.measures(with_v, totals[-1, 2])
-        if not (along > 0 and squared_length > 0):  # rounded away: H is of no use any more
-            state.memory = self._no_pairs()
-            with_v, squared_length = with_v[:0], totals[-1, 2]
-        length = math.sqrt(squared_length) or 1.0
-        state.direction = -state.memory.direction(v, with_v) / length
-        state.natural = length * state.length
-        state.length *= math.sqrt(totals[-1, 2]) or 1.0
-        state.longest = max(state.longest, state.length)
+        by_weights = self.rows.gradient(0, n, theta.reshape(n, *self.state.w.shape[1:])) / n
+        return self.first.of(by_weights + self._penalty(self.state.w))
 
     def _begin_at_start(self) -> None:
         """Make the first step lead to the weights that parties begin with, as far as is best."""
@@ -147,40 +128,6 @@ class FullConversation:
             self.first.back(start / self.unit) if start.shape == state.w.shape else 0.0 * state.w
         )
         state.natural = 1.0
-
-    async def _products(self, s: Floats, y: Floats, v: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the inner products over all blocks of a pair and v with each other and with the pairs
-        before.
-
-        Where they do not fit the range of the sums all three vectors are shortened alike, and returned so;
-        where v is so short that its products are rounded to nothing, it is lengthened. The products of
-        vectors with themselves tell: no party's part of these takes from another's, and no other product is
-        larger.
-        """
-        edge = limit(len(self.context.plan.parties)) / 2
-        while True:
-            dots = np.clip(self.state.memory.dots(s, y, v), -edge, edge)
-            totals = (await self._sum(dots.ravel(), np.copy, dots.size)).reshape(dots.shape)
-            squares = totals[-3:].diagonal()
-            if squares.min() < 0:
-                told = [self.context.evaluator] if self.searcher is None else self.context.net.peers
-                raise ProtocolError(f"{', '.join(told)} told inner products that no vectors have")
-            if squares.max() >= edge:
-                s, y, v = SHORTER * s, SHORTER * y, SHORTER * v
-                self.state.length /= SHORTER
-            elif not squares[-1] and not self.state.flat:  # one step may lead from far away to the optimum
-                v = v / SHORTER
-                self.state.length *= SHORTER
-            else:
-                return s, y, v, totals
-
-    def _add_pair(self, s: Floats, y: Floats, products: Floats) -> bool:
-        """Take a pair into H; False where there was no step before, or it says nothing."""
-        ss, sy, yy = products[-2, 0], products[-2, 1], products[-1, 1]
-        if not (self.state.step > 0 and yy > 0 and sy > RIGHT_ANGLE * math.sqrt(ss * yy)):
-            return False
-        self.state.memory.append(s, y, products, gamma=float(yy / sy))
-        return True
 
     def _piece(self) -> Floats:
         """Return what this party tells of its direction: its scores, and how the penalty changes along it."""
@@ -208,6 +155,10 @@ class FullConversation:
     def _penalty(self, v: Floats) -> Floats:
         """Return the penalty's Hessian times v; it is a quadratic."""
         return self.penalty.bend(v, v)
+
+    async def _summed(self, table: Floats) -> Floats:
+        """Return the totals of a table of numbers over all parties, which all learn."""
+        return (await self._sum(table.ravel(), np.copy, table.size)).reshape(table.shape)
 
     async def _ask(self, piece: Floats, answer: Callable[[Floats], Floats]) -> tuple[list[float], Floats]:
         """Sum all parties' pieces; returns two numbers of the evaluator's answer, and its theta if any."""

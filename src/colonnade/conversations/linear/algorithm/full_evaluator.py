@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import MEGA, Mark, Scribe
+from colonnade.conversations.linear.quasi_newton.directions import FullState
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.losses import scaled_labels
-from colonnade.optim.lbfgs import LimitedMemory
 from colonnade.optim.line_search import search
 from colonnade.secure.ring import joined
 from colonnade.state import Declared
@@ -19,30 +17,6 @@ from colonnade.state import Declared
 NUMBERS = 7  # behind the scores of a direction: three penalties, summed finely, and the bytes sent
 PATIENCE = 2  # steps have no noise
 ROUNDING = 1e-14  # of the loss: a smaller fall is none
-FLAT = 1e-13  # of the longest gradient: what is shorter is rounding
-
-
-@dataclass
-class FullState:
-    """What steps change: the weights, the gradient there, the direction taken last, the pairs, the counts."""
-
-    w: Floats
-    gradient: Floats
-    direction: Floats  # over all blocks its length is 1
-    memory: LimitedMemory
-    length: float = 1.0  # of the gradient over all blocks, as it was last known
-    longest: float = 0.0  # gradient of the run
-    natural: float = 1.0  # how far along the direction H itself would go
-    step: float = 0.0  # how far the last step went along its direction
-    steps: int = 0
-    sums: int = 0
-    tags: int = 0  # that sums have used: those of all rows may take several
-    converged: bool | None = None  # as the evaluator said
-
-    @property
-    def flat(self) -> bool:
-        """Whether the gradient is nothing but rounding."""
-        return self.length <= FLAT * self.longest
 
 
 class LineSearcher:
