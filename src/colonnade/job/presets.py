@@ -104,46 +104,69 @@ _PUBLISHED_REVEL: Defaults = {
 }
 
 
-def _remembering(defaults: Defaults) -> Defaults:
-    """Return the same for estimators that remember: they look at all rows before their first step."""
-    return {**defaults, "train": {**defaults["train"], "start": "all-rows"}}
+# estimators that remember look at all rows before their first step
+_ALL_ROWS: Defaults = {"start": "all-rows"}
+_PUBLISHED_VFB2_MEMORY: Defaults = {
+    **_PUBLISHED_VFB2,
+    "train": {**_PUBLISHED_VFB2["train"], **_ALL_ROWS},
+}
+_PUBLISHED_SQN_MEMORY: Defaults = {**_PUBLISHED_SQN, "train": {**_PUBLISHED_SQN["train"], **_ALL_ROWS}}
 
-
-_SMOOTHED: tuple[tuple[str, SmoothingName, str], ...] = (
-    ("gau", "gaussian", "Gaussian"),
-    ("uni", "sphere", "on the unit sphere"),
-)
-
+# each its paper's pseudo-code, line by line
 _LITERAL = (
-    *(
-        _vfb2(
-            f"vfb2-{estimator}-paper",
-            f"as published, line by line: {words}, rows drawn with replacement, a constant step",
-            estimator=estimator,
-            literal=True,
-            defaults=_PUBLISHED_VFB2 if estimator == "sgd" else _remembering(_PUBLISHED_VFB2),
-        )
-        for estimator, words in (("sgd", "plain SGD"), ("svrg", "snapshots"), ("saga", "a memory of thetas"))
+    _vfb2(
+        "vfb2-sgd-paper",
+        "as published, line by line: plain SGD, rows drawn with replacement, a constant step",
+        literal=True,
+        defaults=_PUBLISHED_VFB2,
     ),
-    *(
-        _asysqn(
-            f"asysqn-{estimator}-paper",
-            f"as published, line by line: steps along H v from differences of gradients; {words}",
-            estimator=estimator,
-            literal=True,
-            defaults=_PUBLISHED_SQN if estimator == "sgd" else _remembering(_PUBLISHED_SQN),
-        )
-        for estimator, words in (("sgd", "plain SGD"), ("svrg", "snapshots"), ("saga", "a memory of thetas"))
+    _vfb2(
+        "vfb2-svrg-paper",
+        "as published, line by line: snapshots, rows drawn with replacement, a constant step",
+        estimator="svrg",
+        literal=True,
+        defaults=_PUBLISHED_VFB2_MEMORY,
     ),
-    *(
-        _asyrevel(
-            f"asyrevel-{name}-paper",
-            f"as published, line by line: a row a question, one direction, {words}, a constant step",
-            smoothing=smoothing,
-            literal=True,
-            defaults=_PUBLISHED_REVEL,
-        )
-        for name, smoothing, words in _SMOOTHED
+    _vfb2(
+        "vfb2-saga-paper",
+        "as published, line by line: a memory of thetas, rows drawn with replacement, a constant step",
+        estimator="saga",
+        literal=True,
+        defaults=_PUBLISHED_VFB2_MEMORY,
+    ),
+    _asysqn(
+        "asysqn-sgd-paper",
+        "as published, line by line: steps along H v from differences of gradients; plain SGD",
+        literal=True,
+        defaults=_PUBLISHED_SQN,
+    ),
+    _asysqn(
+        "asysqn-svrg-paper",
+        "as published, line by line: steps along H v from differences of gradients; snapshots",
+        estimator="svrg",
+        literal=True,
+        defaults=_PUBLISHED_SQN_MEMORY,
+    ),
+    _asysqn(
+        "asysqn-saga-paper",
+        "as published, line by line: steps along H v from differences of gradients; a memory of thetas",
+        estimator="saga",
+        literal=True,
+        defaults=_PUBLISHED_SQN_MEMORY,
+    ),
+    _asyrevel(
+        "asyrevel-gau-paper",
+        "as published, line by line: a row a question, one direction, Gaussian, a constant step",
+        smoothing="gaussian",
+        literal=True,
+        defaults=_PUBLISHED_REVEL,
+    ),
+    _asyrevel(
+        "asyrevel-uni-paper",
+        "as published, line by line: a row a question, one direction, on the unit sphere, a constant step",
+        smoothing="sphere",
+        literal=True,
+        defaults=_PUBLISHED_REVEL,
     ),
     _kernel(
         "fdskl-paper",
