@@ -105,7 +105,7 @@ _PUBLISHED_REVEL: Defaults = {
 
 
 # estimators that remember look at all rows before their first step
-_ALL_ROWS: Defaults = {"start": "all-rows"}
+_ALL_ROWS = {"start": "all-rows"}
 _PUBLISHED_VFB2_MEMORY: Defaults = {
     **_PUBLISHED_VFB2,
     "train": {**_PUBLISHED_VFB2["train"], **_ALL_ROWS},
