@@ -42,6 +42,8 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     space: dict[str, Any]
     trials: list[Trial]
+    opens: dict[str, list[str]] = {}  # algorithm -> what a run of it opens, where several are compared
+    left_out: dict[str, str] = {}  # algorithm -> why it was not tried
     stopped: Stop  # what ended the search before all settings were tried
     epsilon: float | None  # what all trainings may have told about a label, that of the final model included
     notes: list[str] = []

@@ -124,3 +124,15 @@ def test_without_optuna_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     done = tune()
     assert done.exit_code == 2
     assert "pip install 'colonnade[tune]'" in done.stderr
+
+
+def test_algorithms_are_compared_in_a_table_with_what_each_would_open() -> None:
+    job = JOB + '[secure]\nlabels = "clear"\n'
+    done = tune("--algorithms", "lbfgs,secureboost,boosted-sum", "--accept", "labels,scores,nodes", job=job)
+    assert done.exit_code == 0, done.stderr
+    assert "would open between companies" in done.stdout
+    assert "secureboost: scores, labels, nodes" in " ".join(done.stdout.split())
+    assert "train.l2" not in done.stdout
+    search = json.loads(Path("runs/job-tuned/search.json").read_text())
+    assert set(search["opens"]) >= {"lbfgs", "secureboost"}
+    assert read_job(Path("runs/job-tuned/best.toml")).algorithm in search["opens"]

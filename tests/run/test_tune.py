@@ -311,3 +311,49 @@ def test_a_setting_is_chosen_only_beyond_the_noise_of_the_folds() -> None:
     assert sure.noise == pytest.approx(gains.std(ddof=1) / 3**0.5)
     assert sure.verdict().startswith("better than the job as it is by 0.05 in loss")
     assert "so it stays" in _search([0.5, 0.6, 0.7], [0.6, 0.7, 0.8]).verdict()
+
+
+def _crossed(path: Path, rows: int, rng: np.random.Generator) -> None:
+    X = rng.normal(size=(rows, 4))
+    write(path, X, (X[:, 0] * X[:, 2] > 0).astype(int))
+
+
+CLEAR = {"labels": "clear"}
+
+
+def test_algorithms_are_compared_on_held_back_rows_with_what_each_opens(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    for name in ("train.csv", "test.csv"):
+        _crossed(tmp_path / name, 300, rng)
+    tune = {"folds": 3, "metric": "auc", "space": {"algorithm": ["lbfgs", "secureboost"]}}
+    search = searched(job_of(tmp_path, tune, secure=CLEAR), tmp_path).search()
+    assert [trial.settings for trial in search.trials] == [{}, {"algorithm": "secureboost"}]
+    assert search.best is search.trials[1]  # no linear model knows the sign of a product
+    assert list(search.opens) == ["lbfgs", "secureboost"]
+    assert set(search.opens["secureboost"]) - set(search.opens["lbfgs"]) == {"nodes"}
+    chosen = best_job(job_of(tmp_path, tune, secure=CLEAR), search)
+    assert chosen.algorithm == "secureboost"
+    trees = job_of(tmp_path, {"folds": 3, "metric": "auc"}, secure=CLEAR)
+    trees = msgspec.structs.replace(trees, algorithm="secureboost")
+    alone = [HeldBack(trees).measure(trees, fold)["test_auc"] for fold in HeldBack(trees).folds]
+    assert search.trials[1].folds == pytest.approx(alone)
+
+
+def test_algorithms_that_open_more_than_is_accepted_are_left_out(files: Path) -> None:
+    space = {"algorithm": ["secureboost", "vfb2-svrg"]}
+    accept = ["labels", "scores", "two-parties"]
+    found = Space.of(job_of(files, {"accept": accept, "space": space}, secure=CLEAR))
+    assert found.algorithms == ("vfb2-svrg",)
+    assert found.left_out == {"secureboost": "it would open nodes"}
+    with pytest.raises(JobError, match="nothing to compare lbfgs with; secureboost: it would open nodes"):
+        Space.of(job_of(files, {"accept": accept, "space": {"algorithm": ["secureboost"]}}, secure=CLEAR))
+    with pytest.raises(JobError, match="a run opens no 'label'"):
+        Space.of(job_of(files, {"accept": ["label"], "space": space}, secure=CLEAR))
+    with pytest.raises(JobError, match="there is no 'lbfgz'"):
+        Space.of(job_of(files, {"space": {"algorithm": ["lbfgz"]}}))
+
+
+def test_losses_of_different_kinds_are_not_compared(files: Path) -> None:
+    tune: dict[str, Any] = {"space": {"algorithm": ["fdskl"]}}
+    with pytest.raises(JobError, match='metric = "auc"'):
+        Tuning.of(job_of(files, tune, secure=CLEAR), files / "trials.journal")

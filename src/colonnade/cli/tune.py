@@ -33,6 +33,16 @@ SHOWN = 5  # settings in the table at the end
 )
 @click.option("--folds", type=click.IntRange(min=2), help="In how many parts training rows are held back.")
 @click.option("--metric", type=click.Choice(get_args(MetricName)), help="What is measured on these rows.")
+@click.option(
+    "--algorithms",
+    metavar="A,B,...",
+    help="Compare these, each as the job is besides, in place of [tune.space].",
+)
+@click.option(
+    "--accept",
+    metavar="LEAK,...",
+    help="Leave out algorithms that would open more than this: labels,scores,...",
+)
 @click.option("--no-pooled", is_flag=True, help="Do not fit the chosen model on pooled columns.")
 @click.option("--world", type=click.Choice(get_args(World)), help="Run in this world, in place of the job's.")
 @click.option("--seed", type=click.IntRange(min=0), help="Use this seed, in place of the job's.")
@@ -45,6 +55,8 @@ def tune(
     trials: int | None,
     folds: int | None,
     metric: MetricName | None,
+    algorithms: str | None,
+    accept: str | None,
     no_pooled: bool,
     world: World | None,
     seed: int | None,
@@ -62,12 +74,13 @@ def tune(
     \b
     Example:
       colonnade tune job.toml --trials 20 --out runs/tuned
+      colonnade tune job.toml --algorithms lbfgs,secureboost,split --accept labels,scores,nodes
     """
     from colonnade.cli.run import changed
     from colonnade.job import read_job
 
     job = changed(read_job(job_file, note), world, seed, no_pooled=no_pooled)
-    job = _searching(job, trials, folds, metric)
+    job = _comparing(_searching(job, trials, folds, metric), algorithms, accept)
     folder = out or Path("runs") / f"{job_file.stem}-tuned"
     ctx.exit(_tune(job, folder, as_json=as_json))
 
@@ -87,6 +100,20 @@ def _searching(job: Job, trials: int | None, folds: int | None, metric: MetricNa
             metric=metric or search.metric,
         ),
     )
+
+
+def _comparing(job: Job, algorithms: str | None, accept: str | None) -> Job:
+    """Return the job with the algorithms that the command line names, and with what they may open."""
+    from msgspec.structs import replace
+
+    from colonnade.run.families import names_of
+
+    search = job.tune
+    if algorithms is not None:
+        search = replace(search, space={"algorithm": list(names_of(algorithms))})
+    if accept is not None:
+        search = replace(search, accept=names_of(accept))
+    return replace(job, tune=search)
 
 
 def _tune(job: Job, out: Path, *, as_json: bool) -> int:
@@ -118,6 +145,8 @@ def _announce(tuning: Tuning, say: Callable[[str], None]) -> None:
     over, folds = len(tuning.search().trials), len(tuning.rows.folds)
     if over:
         say(f"going on after {over} trials of before")
+    for name, why in tuning.space.left_out.items():
+        say(f"{name} is left out: {why}")
     say(
         f"up to {tuning.planned} settings, {folds} trainings each: every one is a whole training among the "
         "parties, and tells them as much as any other"
@@ -181,14 +210,23 @@ def _show(done: Finished, search: Search, files: list[Path], *, as_json: bool) -
     from colonnade.run.search_space import settings_text
     from colonnade.search import HIGHER
 
+    def opened(trial: Trial) -> tuple[str, ...]:
+        if not search.opens:
+            return ()
+        name = str(trial.settings.get("algorithm", next(iter(search.opens))))
+        return (f"{name}: {', '.join(search.opens[name]) or 'nothing'}",)
+
     terminal = console()
     sign = -1.0 if search.metric in HIGHER else 1.0
     order = sorted((t for t in search.trials if t.value is not None), key=lambda t: sign * (t.value or 0.0))
     best, untuned = search.best, search.untuned
     shown = order[:SHOWN] if untuned is None or untuned in order[:SHOWN] else [*order[: SHOWN - 1], untuned]
-    rows = [(f"{t.value:.6g}", f"{min(t.folds):.6g} .. {max(t.folds):.6g}",
-             f"{settings_text(t.settings)}{'  (chosen)' if t is best else ''}") for t in shown]  # fmt: skip
-    head = [f"{search.metric}, held back", "folds", "settings"]
+    rows = []
+    for t in shown:
+        named = f"{settings_text(t.settings)}{'  (chosen)' if t is best else ''}"
+        rows.append((f"{t.value:.6g}", f"{min(t.folds):.6g} .. {max(t.folds):.6g}", named, *opened(t)))
+    opens = ["would open between companies"] if search.opens else []
+    head = [f"{search.metric}, held back", "folds", "settings", *opens]
     terminal.print(table(head, rows, right=(0,), title=f"the best of {len(search.trials)} settings"))
     if verdict := search.verdict():
         terminal.print(verdict, soft_wrap=True)

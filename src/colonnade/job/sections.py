@@ -269,6 +269,7 @@ class Tune(Section, frozen=True):
     timeout_s: float | None = None  # no trial begins later than this
     prune: bool = True  # a setting that is worse than most after some folds is left
     epsilon: float | None = None  # what all trainings together may tell about a label
+    accept: tuple[str, ...] | None = None  # algorithms that would open more are left out; None: none is
     space: dict[str, Any] = field(
         default_factory=dict
     )  # key -> [choices] or {low, high, log}; none: as suits the algorithm

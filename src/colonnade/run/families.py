@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import get_args
 
 from msgspec.structs import replace
 
+from colonnade.conversations.conversation import Leak
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job
 from colonnade.job.advice import FAMILIES
-from colonnade.job.presets import PRESETS
 from colonnade.run.blind import encrypted_between, hides_counts, labels_of
 from colonnade.run.notes import leaks
-from colonnade.run.resolve import Composition, compose
+from colonnade.run.resolve import Composition, compose, looked_up
 
 
 def names_of(text: str | None) -> tuple[str, ...]:
@@ -28,10 +29,12 @@ def each_of(
     A job whose labels are to be hidden takes those alone that can hide them; with `accepted` those that open
     no more than this.
     """
+    for leak in accepted or ():
+        if leak not in get_args(Leak):
+            raise JobError(f"accept: a run opens no {leak!r}; {suggest(leak, get_args(Leak))}")
     for name in names:
-        if name not in PRESETS:
-            raise JobError(f"algorithms: there is no {name!r}; {suggest(name, PRESETS)}")
         changed = replace(job, algorithm=name)
+        looked_up(changed)  # refused where there is no such algorithm
         try:
             opened = opens(compose(changed))
         except JobError as error:

@@ -17,6 +17,7 @@ from colonnade.data.split.assign import Assigned
 from colonnade.data.split.folds import Fold, folds_of, in_fold, one_fold
 from colonnade.errors import DataError, JobError
 from colonnade.job import Job
+from colonnade.job.plan import Task
 from colonnade.losses import LOSSES, with_weights
 from colonnade.metrics import metrics_of
 from colonnade.run.federate import Finished, conclude, order_of, read_and_choose
@@ -44,6 +45,11 @@ class HeldBack:
     def rows(self) -> int:
         """How many training rows there are."""
         return next(iter(self._data(self.job).parties.values())).rows
+
+    @property
+    def task(self) -> Task:
+        """What kind of label the rows have."""
+        return self._data(self.job).labels.task
 
     @property
     def digest(self) -> str:
@@ -79,7 +85,8 @@ class HeldBack:
     def _data(self, job: Job) -> Assigned:
         """Return all parties' data of a job; test rows are in it and are not used."""
         composition = compose(msgspec.structs.replace(job, compare=False))
-        alike = (job.data, job.train.class_weight, composition.intercept)
+        # some algorithms have columns prepared in a way of their own
+        alike = (job.algorithm, job.data, job.train.class_weight, composition.intercept)
         key = hashlib.sha256(msgspec.json.encode(alike, order="deterministic")).hexdigest()
         if key not in self._read:
             self._read[key] = read_and_choose(composition)

@@ -4,6 +4,9 @@
     train.l2 = { low = 1e-6, high = 1.0, log = true }
     train.batch = [64, 256]
 
+The key `algorithm` compares several, each with what else the job says. Those that the job does not take, or
+that would open more than `tune.accept`, are left out with the reason.
+
 A range whose ends are whole numbers has whole numbers only. What would change the question instead of the
 answer (rows, labels, who holds what, how private it is) cannot be searched for. Every end and every choice is
 checked before anything runs.
@@ -12,7 +15,7 @@ checked before anything runs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from typing import Any, TypeAlias
@@ -22,9 +25,12 @@ import msgspec
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job, job_from
 from colonnade.job.writing import value_text
+from colonnade.run.families import each_of
 from colonnade.run.resolve import compose, looked_up
 
 Settings = dict[str, Any]  # key of the job -> value
+
+ALGORITHM = "algorithm"
 
 SECTIONS = ("train", "direction", "kernel", "trees", "cascade", "model", "woe")
 PREPARING = ("data.scale", "data.missing", "data.rare", "data.woe", "data.intercept")
@@ -69,17 +75,27 @@ class Space:
     """All settings that there are."""
 
     axes: dict[str, Axis]
+    left_out: dict[str, str] = field(default_factory=dict)  # algorithm -> why it is not tried
 
     @staticmethod
     def of(job: Job) -> Space:
         """Return the space of a job: what it says, or what suits its algorithm; checked from end to end."""
         known = looked_up(job)
         given = dict(_flat(job.tune.space)) or dict(known.conversation.space(job, known.preset))
-        space = Space({key: _axis(key, value) for key, value in given.items()})
-        for key, axis in space.axes.items():
-            for value in axis.values if isinstance(axis, ListedValues) else (axis.low, axis.high):
-                compose(changed(job, {key: value}))
-        return space
+        axes = {key: _axis(key, value) for key, value in given.items()}
+        axes, left_out = _taken(job, axes)
+        for algorithm in _algorithms(axes) or (job.algorithm,):
+            for key, axis in axes.items():
+                if key == ALGORITHM:
+                    continue
+                for value in axis.values if isinstance(axis, ListedValues) else (axis.low, axis.high):
+                    compose(changed(job, {ALGORITHM: algorithm, key: value}))
+        return Space(axes, left_out)
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """The algorithms that are tried, where several are."""
+        return _algorithms(self.axes)
 
     @property
     def size(self) -> float:
@@ -152,11 +168,35 @@ def _axis(key: str, given: object) -> Axis:
     raise JobError(f"tune.space: {key} needs [choices] or {{low = ..., high = ..., log = true}}")
 
 
+def _algorithms(axes: Mapping[str, Axis]) -> tuple[str, ...]:
+    match axes.get(ALGORITHM):
+        case ListedValues(values):
+            return tuple(str(each) for each in values)
+    return ()
+
+
+def _taken(job: Job, axes: dict[str, Axis]) -> tuple[dict[str, Axis], dict[str, str]]:
+    """Return the axes with those algorithms alone that the job takes, and why the others are left out."""
+    if ALGORITHM not in axes:
+        return axes, {}
+    if not (names := _algorithms(axes)):
+        raise JobError("tune.space: algorithm needs [choices], names that `colonnade algorithms` lists")
+    found = dict(each_of(job, names, job.tune.accept))
+    left_out = {name: made for name, made in found.items() if isinstance(made, str)}
+    taken = tuple(name for name in found if name not in left_out)
+    if not set(taken) - {job.algorithm}:
+        why = "; ".join(f"{name}: {each}" for name, each in left_out.items()) or "it is the job's own"
+        raise JobError(f"tune.space: algorithm: there is nothing to compare {job.algorithm} with; {why}")
+    if len(axes) == 1:  # the job as it is comes first anyway
+        taken = tuple(name for name in taken if name != job.algorithm)
+    return {**axes, ALGORITHM: ListedValues(taken)}, left_out
+
+
 def _check_key(key: str) -> None:
     """Refuse a key that must stay what it is."""
     if key in OTHER_QUESTIONS:
         raise JobError(f"tune.space: {key} cannot be searched for: {OTHER_QUESTIONS[key]}")
-    if key.partition(".")[0] in SECTIONS and "." in key:
+    if key == ALGORITHM or (key.partition(".")[0] in SECTIONS and "." in key):
         return
     if key not in PREPARING:
         near = suggest(key, [f"{section}.KEY" for section in SECTIONS] + list(PREPARING))

@@ -28,8 +28,10 @@ from colonnade.errors import Diverged, FixedPointOverflow, JobError
 from colonnade.job import Job, Tune
 from colonnade.job.writing import value_text
 from colonnade.result import Result
+from colonnade.run.families import opens
 from colonnade.run.held_back import HeldBack, value_of
-from colonnade.run.search_space import ListedValues, Settings, Space, changed
+from colonnade.run.resolve import compose
+from colonnade.run.search_space import ALGORITHM, ListedValues, Settings, Space, changed
 from colonnade.search import HIGHER, Search, Stop, Trial
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ class Tuning:
             raise JobError("train.target: it is counted from the pooled optimum, which a search does not fit")
         _optuna()
         space, rows = Space.of(job), HeldBack(job)
+        _check_metric(job, space, rows)
         planned, most = 1 + int(min(job.tune.trials, space.size)), max(1, len(rows.folds) - 1)
         _check_budget(job, planned * most + 1)
         return Tuning(job, space, rows, _study(job, space, rows, journal), planned, most, heard)
@@ -88,11 +91,20 @@ class Tuning:
             rows=self.rows.rows,
             seed=self.job.seed,
             space=self.space.plain(),
+            opens={
+                name: list(opens(compose(changed(self.job, {ALGORITHM: name})))) for name in self._compared()
+            },
+            left_out=self.space.left_out,
             trials=[_trial(each) for each in self.study.get_trials(deepcopy=False)],
             stopped=stopped,
             epsilon=_epsilon(self.job, self._told() + 1),
         )
         return msgspec.structs.replace(found, notes=_notes(found, self.job))
+
+    def _compared(self) -> list[str]:
+        """Return the algorithms that are compared, the job's own first; none where it is the only one."""
+        names = self.space.algorithms
+        return list(dict.fromkeys([self.job.algorithm, *names])) if names else []
 
     def _told(self) -> int:
         """Return in how many trainings of this search a row took part, at most."""
@@ -191,6 +203,19 @@ def _check_budget(job: Job, trainings: int) -> None:
             f"tune.epsilon: each training may tell epsilon = {job.privacy.epsilon} about a label, and a row "
             f"takes part in up to {trainings} of them; set tune.epsilon = {epsilon:g} to accept what they "
             "tell together, or give fewer trials, or held_back = 0.2"
+        )
+
+
+def _check_metric(job: Job, space: Space, rows: HeldBack) -> None:
+    """Refuse to compare losses of different kinds, as several algorithms may minimise."""
+    jobs = [job, *(changed(job, {ALGORITHM: name}) for name in space.algorithms)]
+    losses = {each.algorithm: compose(each).loss(rows.task) for each in jobs}
+    if job.tune.metric == "loss" and len(set(losses.values())) > 1:
+        said = ", ".join(f"{name} {loss}" for name, loss in losses.items())
+        better = {"regression": "r2", "binary": "auc"}.get(rows.task, "accuracy")
+        raise JobError(
+            f"tune.metric: these algorithms minimise different losses ({said}), which cannot be compared; "
+            f'give metric = "{better}"'
         )
 
 
