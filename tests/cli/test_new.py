@@ -94,12 +94,14 @@ def test_a_few_values_that_are_common_by_chance_are_no_id() -> None:
 def test_a_job_says_whether_others_learn_labels() -> None:
     Path("club.csv").write_text("customer,member\n" + "".join(f"c{k},{k % 4}\n" for k in range(60)))
     files = ("bank.csv", "shop.csv", "club.csv", "--label", "default", "--id", "customer")
-    assert colonnade("new", *files, "--out", "clear.toml").exit_code == 0
+    assert colonnade("new", *files, "--out", "clear.toml", "--clear").exit_code == 0
     assert read_job(Path("clear.toml")).secure.labels == "clear"
-    assert colonnade("new", *files, "--out", "blind.toml", "--blind").exit_code == 0
-    done = colonnade("run", "blind.toml", "--no-pooled")
+    assert colonnade("new", *files).exit_code == 0
+    secure = read_job(Path("job.toml")).secure
+    assert (secure.labels, secure.scores) == ("blind", "hidden")
+    done = colonnade("run", "job.toml", "--no-pooled")
     assert done.exit_code == 0, done.stderr
-    assert "nobody but bank learns" in done.stdout
+    assert "nobody learns theta, gradients or scores in training" in " ".join(done.stdout.split())
 
 
 def test_two_parties_hide_everything_from_each_other_unless_a_job_says_clear() -> None:
@@ -127,6 +129,11 @@ def test_several_classes_over_two_parties_are_clear_and_the_job_says_why() -> No
     assert "several classes: two cannot hide them" in Path("job.toml").read_text()
     refused = colonnade("new", *files, "--out", "other.toml", "--blind")
     assert (refused.exit_code, Path("other.toml").exists()) == (2, False)
+    Path("club.csv").write_text("customer,member\n" + "".join(f"c{k},{k % 4}\n" for k in range(60)))
+    three = ("bank.csv", "shop.csv", "club.csv", *files[2:], "--out", "three.toml")
+    assert colonnade("new", *three).exit_code == 0
+    job = read_job(Path("three.toml"))
+    assert (job.algorithm, job.secure.labels, job.secure.scores) == ("vfb2-saga", "blind", "open")
     assert "several classes cannot be hidden between two parties" in refused.stderr
 
 

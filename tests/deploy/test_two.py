@@ -13,7 +13,7 @@ from tests.deploy.joined import ids_of
 from colonnade.deploy.daemon import commands, verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.models import stored_shares
-from colonnade.deploy.terms.contract import read_terms
+from colonnade.deploy.terms.contract import read_terms, terms_from
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import ColonnadeError, Refused
 
@@ -35,12 +35,13 @@ def terms(**secure: Any) -> Terms:
         ({"epsilon": 5.0}, {}, "owner"),
         ({}, {"loss": "poisson"}, "owner"),
         ({"labels": "clear"}, {}, "owner"),
+        ({"labels": None}, {}, "never"),
     ],
 )
 def test_a_job_that_does_not_say_keeps_weights_in_parts_where_that_can_be(
     tmp_path: Path, secure: dict[str, Any], train: dict[str, Any], reveal: str
 ) -> None:
-    keys = {"labels": "blind", **secure}
+    keys = {key: value for key, value in {"labels": "blind", **secure}.items() if value is not None}
     lines = ['name = "repaid"', 'algorithm = "lbfgs"', "[secure]"]
     lines += [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
     lines += ["[train]", *(f"{key} = {json.dumps(value)}" for key, value in train.items())]
@@ -49,6 +50,22 @@ def test_a_job_that_does_not_say_keeps_weights_in_parts_where_that_can_be(
     path = tmp_path / "job.toml"
     path.write_text("\n".join(lines))
     assert read_terms(path).secure.reveal == reveal
+
+
+@pytest.mark.parametrize("parties", [2, 3])
+def test_a_job_that_does_not_say_never_trains_in_clear(parties: int) -> None:
+    told = {"name": "repaid", "algorithm": "lbfgs"}
+    told["parties"] = {
+        f"party{k}": {"data": "customers", **({"label": True} if k == 0 else {})} for k in range(parties)
+    }
+    assert terms_from(told).secure.labels == "blind"
+    assert terms_from({**told, "secure": {"labels": "clear"}}).secure.labels == "clear"
+    private = {"mechanism": "labels", "epsilon": 2.0}
+    assert terms_from({**told, "privacy": private}).secure.labels is None  # what is told is noise already
+    softmax = {"loss": "softmax", "classes": 3}
+    with pytest.raises(ColonnadeError, match=r"softmax loss cannot be shared.*labels = 'clear' trains it"):
+        terms_from({**told, "train": softmax})
+    assert terms_from({**told, "train": softmax, "secure": {"labels": "clear"}}).secure.labels == "clear"
 
 
 def test_weights_in_parts_train_on_few_rows_and_score_new_ones(tmp_path: Path) -> None:

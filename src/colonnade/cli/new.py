@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--blind/--clear",
     default=None,
-    help="Whether nobody but its holder learns the label. Without it blind for two parties, clear for more.",
+    help="Whether nobody but its holder learns the label. Without it blind, where that can be.",
 )
 @click.option("--woe", is_flag=True, help="Train on every column's weight of evidence, as scorecards do.")
 @click.option(

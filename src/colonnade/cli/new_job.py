@@ -89,16 +89,19 @@ def job_text(
 
 
 class Secrecy(NamedTuple):
-    """How a job is trained, and its line that says who learns labels."""
+    """How a job is trained, and its lines that say who learns labels and scores."""
 
     algorithm: str
     line: str
 
     @staticmethod
     def of(blind: bool | None, parties: int, *, several: bool) -> Secrecy:
-        """Return what was asked for or, where nothing was, what hides labels between two companies."""
+        """Return what was asked for or, where nothing was, what hides most between this number of companies."""
         from colonnade.errors import DataError
         from colonnade.job.presets import DEFAULT_ALGORITHM
+
+        def clear(why: str) -> Secrecy:
+            return Secrecy(DEFAULT_ALGORITHM, _key('labels = "clear"', why))
 
         if parties == 2 and several:
             if blind:
@@ -106,21 +109,19 @@ class Secrecy(NamedTuple):
                     "--blind: a label of several classes cannot be hidden between two parties; make it one "
                     "class against the rest, or add a third party"
                 )
-            return Secrecy(
-                DEFAULT_ALGORITHM, _key('labels = "clear"', "several classes: two cannot hide them")
-            )
-        if blind is None:
-            blind = parties == 2
-        if not blind:
-            how = "`colonnade new --blind` hides it"
-            return Secrecy(
-                DEFAULT_ALGORITHM, _key('labels = "clear"', f"parties are sent what tells them labels; {how}")
-            )
+            return clear("several classes: two cannot hide them")
+        if parties == 1:
+            return clear("there is nobody to hide them from")
+        if blind is False:
+            return clear('parties are sent what tells them labels; "blind" hides it')
         if parties == 2:
             words = 'neither learns a label, column or score of the other; "clear" is exact'
             return Secrecy(DEFAULT_ALGORITHM, _key('labels = "blind"', words))
-        words = "nobody but its holder learns the label, or what it follows from"
-        return Secrecy("vfb2-saga" if several else DEFAULT_ALGORITHM, _key('labels = "blind"', words))
+        labels = _key('labels = "blind"', "nobody but its holder learns the label, or what it follows from")
+        if several:
+            return Secrecy("vfb2-saga", labels)
+        hidden = _key('scores = "hidden"', "nor does the holder learn a score before the end")
+        return Secrecy(DEFAULT_ALGORITHM, f"{labels}\n{hidden}")
 
 
 def _key(text: str, comment: str) -> str:

@@ -170,6 +170,17 @@ def reveal_of(
     return "never" if blind and apart else "owner"
 
 
+def labels_between(terms: Training, conversation: Conversation[Any], parties: int) -> LabelsName | None:
+    """Return whether labels are blind between companies, where `lbfgs` that does not say is blind as well.
+
+    A loss that it cannot hide is then refused, with the way out, and never trained in clear by itself. On one
+    machine, where all columns are the caller's, such a run is clear and says so.
+    """
+    own = terms.secure.labels is None and "encrypts" in conversation.traits
+    alone = parties == 1 or terms.privacy.mechanism != "none"
+    return "blind" if own and not alone else terms.secure.labels
+
+
 def labels_of(terms: Training, conversation: Conversation[Any], parties: int) -> LabelsName:
     """Return whether labels are blind: as the job says or, where it does not, as the algorithm is usually
     run.

@@ -121,21 +121,18 @@ def unused(job: Job, preset: Preset, conversation: Conversation[Any]) -> dict[st
         found["train.tolerance"] = "steps fade over all epochs, so the run makes them all"
     if job.train.max_delay is not None and preset.schedule == "sync":
         found["train.max_delay"] = f"{job.algorithm} is synchronous: nothing is late"
-    if not blind.encrypted_between(job.secure.products, conversation, len(job.data.party_names)):
-        for key in {"noise", "epsilon"} & set(_changed(job.secure, Secure())):
-            found[f"secure.{key}"] = "only products under encryption have noise; see [privacy] for labels"
     labels = blind.labels_of(job, conversation, len(job.data.party_names))
     if job.secure.products != Secure().products and labels != "blind":
         found["secure.products"] = "labels are clear, and no product hides any"
     sums = {"sum", "neighbours", "accept_leak"} & set(_changed(job.secure, Secure()))
     if "no-sum" in conversation.traits and sums:
         found["secure"] = f"{job.algorithm} sums nothing: the server sees all outputs in clear"
-    encrypted = job.secure.labels == "blind" and blind.encrypted_between(
-        job.secure.products, conversation, len(job.data.party_names)
-    )
-    for key in {"noise", "epsilon", "few_rows"} & set(_changed(job.secure, Secure())):
-        if not encrypted:
-            found[f"secure.{key}"] = "it is for products that are encrypted between two parties"
+    if labels != "blind" or "encrypts" not in conversation.traits:
+        for key in {"noise", "epsilon", "few_rows"} & set(_changed(job.secure, Secure())):
+            found[f"secure.{key}"] = (
+                f"no owner is told a gradient with noise: that is lbfgs with labels = 'blind', not {labels} "
+                f"{job.algorithm}; noise on labels is [privacy]"
+            )
     if job.secure.proofs and not (labels == "blind" and blind.proves(job, conversation)):
         found["secure.proofs"] = "it is for blind linear models whose label holder hears scores"
     if "train.stale" not in conversation.understands and job.train.stale:

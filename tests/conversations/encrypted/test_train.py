@@ -310,8 +310,13 @@ def test_keys_of_encrypted_runs_are_named_where_nothing_reads_them() -> None:
     tables = made(rows=100, test=0)
     job = random_job(tables, "lbfgs", secure={"labels": "clear", "noise": 2.0, "few_rows": True})
     assert {"secure.noise", "secure.few_rows"} <= set(compose(job).unused())
-    blind = random_job(tables, "lbfgs", secure={**BLIND, "noise": 2.0})
-    assert "secure.noise" not in compose(blind).unused()
+    for parties in (2, 3, 4):
+        data = {"train": "a9a", "parties": parties}
+        for given in ({"noise": 2.0, "few_rows": True}, {"epsilon": 3.0}):
+            job = {"algorithm": "lbfgs", "data": data, "secure": {"labels": "blind", **given}}
+            assert not compose(job_from(job)).unused()
+    saga = job_from({"algorithm": "vfb2-saga", "data": data, "secure": {"noise": 2.0}})
+    assert "secure.noise" in compose(saga).unused()
 
 
 @pytest.mark.slow

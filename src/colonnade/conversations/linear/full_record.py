@@ -42,7 +42,8 @@ def check_blind(job: Job) -> None:
     if train.loss is not None and train.loss not in FORMS:
         known = ", ".join(FORMS)
         raise JobError(
-            f"{words}theta of the {train.loss} loss cannot be shared by two parties; known: {known}"
+            f"{words}theta of the {train.loss} loss cannot be shared by two parties; known: {known}; "
+            "labels = 'clear' trains it, and tells labels"
         )
     if job.secure.scores == "hidden" and train.loss is not None and LOSSES[train.loss].shared_form is None:
         raise JobError(

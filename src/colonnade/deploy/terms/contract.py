@@ -32,7 +32,7 @@ from colonnade.job import (
 from colonnade.job.plan import Facts, Plan
 from colonnade.job.presets import PRESETS
 from colonnade.losses import LOSSES, Loss
-from colonnade.run.blind import as_trained, hides_counts, reveal_of
+from colonnade.run.blind import as_trained, hides_counts, labels_between, reveal_of
 from colonnade.run.resolve import Composition, check_sum, compose, looked_up, resolve
 
 MOST_PARTIES = 64
@@ -168,19 +168,20 @@ def terms_from(plain: dict[str, Any], where: str = "job", tell: Tell = untold) -
         terms = msgspec.convert(with_defaults(tables), Terms)
     except msgspec.ValidationError as error:
         raise JobError(f"{where}: {in_file_word(readable(str(error), Terms))}") from error
-    terms = _with_reveal(terms, plain)
+    terms = _with_secrecy(terms, plain)
     check_terms(terms, where)
     _refuse_another_model(data, terms, where)
     return terms
 
 
-def _with_reveal(terms: Terms, plain: Mapping[str, Any]) -> Terms:
-    """Return terms that say who learns weights: peers of version 0.2 read a job that does not as 'owner'."""
-    given = plain.get("secure", {}).get("reveal", "auto")
-    if given != "auto":
+def _with_secrecy(terms: Terms, plain: Mapping[str, Any]) -> Terms:
+    """Return terms that say who learns labels and weights, so that peers of any version read the same: those
+    of 0.2 take a job that says neither for `labels = "clear"` and `reveal = "owner"`."""
+    conversation, parties = looked_up(terms.job()).conversation, len(terms.parties)
+    labels = labels_between(terms, conversation, parties)
+    terms = msgspec.structs.replace(terms, secure=msgspec.structs.replace(terms.secure, labels=labels))
+    if plain.get("secure", {}).get("reveal", "auto") != "auto":
         return terms
-    conversation = looked_up(terms.job()).conversation
-    parties = len(terms.parties)
     reveal = reveal_of(terms, conversation, parties, degraded=terms.use.degraded)
     return msgspec.structs.replace(terms, secure=msgspec.structs.replace(terms.secure, reveal=reveal))
 
