@@ -96,7 +96,7 @@ class Secrecy(NamedTuple):
 
     @staticmethod
     def of(blind: bool | None, parties: int, *, several: bool) -> Secrecy:
-        """Return what was asked for or, where nothing was, what hides most between this number of companies."""
+        """Return what was asked for or, where nothing was, what hides most between these companies."""
         from colonnade.errors import DataError
         from colonnade.job.presets import DEFAULT_ALGORITHM
 
