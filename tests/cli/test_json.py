@@ -47,7 +47,7 @@ def test_the_way_from_two_files_to_a_page_in_json(tmp_path: Path, monkeypatch: p
     assert set(made["found"]) == {"bank.csv", "shop.csv"}
     assert said("run", "job.toml", "--check") == []
     assert said("run", "job.toml", "--out", "first")["algorithm"] == "lbfgs"
-    assert {each["by"] for each in said("audit", "first")} == {"bank", "shop"}
+    assert {each["by"] for each in said("audit", "first")} == {"bank", "shop", "any peer"}
     assert said("report", "first") == {"written": "first/report.html"}
     assert said("credit", "card", "first", "--out", "card.json") == {"written": "card.json"}
     files = ("--file", "bank=bank.csv", "--file", "shop=shop.csv")

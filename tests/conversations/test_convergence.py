@@ -69,10 +69,11 @@ def test_a_run_that_ends_worse_than_it_began_is_an_error_with_advice(algorithm: 
     assert caught.value.exit_code == 2
 
 
-def test_randomised_labels_may_end_anywhere() -> None:
+def test_randomised_labels_may_end_worse_than_they_began() -> None:
+    """That is no error, as the noise may have done it; but it is no optimum either."""
     private = {"mechanism": "labels", "epsilon": 0.01}
     done = run(noisy(), "vfb2-sgd", train={"step": 5.0, "epochs": 2}, privacy=private)
-    assert done.result.converged is None
+    assert done.result.converged is False
 
 
 @pytest.mark.parametrize(

@@ -275,7 +275,7 @@ def test_what_stands_for_a_set_of_ids_is_no_longer_than_a_hash(
 
     assert "bank sent what" in together(consortium, program)
     path = tmp_path / "shop" / "runs" / "journal.jsonl"
-    assert path.stat().st_size < 2000
+    assert path.stat().st_size < MB // 100  # the run, and what the parties have signed of it
     assert not any(isinstance(entry, Comparison) for entry in read_journal(path)[0])
 
 
@@ -300,8 +300,10 @@ def test_scores_are_asked_for_by_distinct_parties_and_so_many_rows_at_a_time(
         assert not shop.runs
 
         async def ask(session: Session, rows: Any) -> Any:
-            await session.net.broadcast(Score(0, np.zeros(CHUNK + 1, dtype=np.int64)))
-            return await session.scorer.score(session, np.zeros(CHUNK + 1, dtype=np.int64))
+            too_many = np.zeros(CHUNK + 1, dtype=np.int64)
+            session._allow(too_many)  # modified software is not held back by itself
+            await session.net.broadcast(Score(0, too_many))
+            return await session.scorer.score(session, too_many)
 
         monkeypatch.setattr(Session, "ask", ask)
         request = commands.PredictRequest("repaid", [applicants], "applicants")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 import numpy as np
@@ -43,6 +43,8 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
     """Anything that a field of this type may be."""
     if kind in VALUES:
         return VALUES[kind]
+    if get_origin(kind) is Literal:
+        return st.sampled_from(get_args(kind))
     inner = get_args(kind)[:1] if get_origin(kind) is Annotated else get_args(kind)
     return st.one_of([values_of(each) for each in inner])
 

@@ -72,7 +72,7 @@ def bench(
     goes on where it was with the same command.
 
     \b
-    Examples:
+    Example:
       colonnade bench fdskl --quick
       colonnade bench all --jobs 2
     """

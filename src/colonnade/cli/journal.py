@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from colonnade.cli.machine import JSON
+from colonnade.cli.machine import JSON, print_json
 from colonnade.cli.party import CONFIG
 
 
@@ -23,8 +23,11 @@ def journal() -> None:
 @click.option(
     "--kind", "kinds", multiple=True, help="Only such lines: decision, ended, scored, statement, ..."
 )
-def export(config: Path, since: str, kinds: tuple[str, ...]) -> None:
+@JSON
+def export(config: Path, since: str, kinds: tuple[str, ...], as_json: bool) -> None:
     """Print the journal as JSON lines, each with its number and hash, as log collectors take them.
+
+    With --json it is one list instead.
 
     \b
     Example:
@@ -34,9 +37,16 @@ def export(config: Path, since: str, kinds: tuple[str, ...]) -> None:
     from colonnade.deploy.settings import read_settings
 
     settings = read_settings(config)
-    for line in exported(settings.name, settings.state / "journal.jsonl"):
-        if line["when"] >= since and (not kinds or line["type"] in kinds):
-            click.echo(json.dumps(line))
+    lines = (
+        line
+        for line in exported(settings.name, settings.state / "journal.jsonl")
+        if line["when"] >= since and (not kinds or line["type"] in kinds)
+    )
+    if as_json:
+        print_json(list(lines))
+        return
+    for line in lines:
+        click.echo(json.dumps(line))
 
 
 @journal.command()

@@ -33,6 +33,7 @@ LEARNT: dict[str, tuple[str, str]] = {
         "all",
         "learns how bads spread over bins: the label holder of every party's, each party of its own",
     ),
+    "statistics": ("all", "learns, with noise, how every two columns go together, also with the label"),
     "nodes": (
         "all",
         "learns parts of trees: the label holder sums for bins of every column, each party who shares a node",

@@ -90,7 +90,7 @@ def test_a_look_at_all_rows_first_counts_as_a_pass(svrg: bool) -> None:
         ("vfb2-saga", {"start": "all-rows"}, "train.start = 'all-rows': runs with blind labels"),
         ("afsgd-vp", {"start": "all-rows"}, "plain SGD remembers nothing"),
         ("afsgd-vp", {"sampling": "replacement", "reshuffle": False}, "train.reshuffle"),
-        ("fdskl", {"sampling": "replacement"}, "fdskl passes over all rows"),
+        ("fdskl-capped", {"sampling": "replacement"}, "keeps what it has of a row"),
     ],
 )
 def test_what_makes_no_sense_is_refused(algorithm: str, train: dict[str, Any], words: str) -> None:

@@ -122,6 +122,8 @@ def test_the_commands(trained: Any, tmp_path: Path) -> None:
     out = run.invoke(command, ["export", "--config", config, "--kind", "statement"])
     assert out.exit_code == 0
     assert {json.loads(line)["type"] for line in out.output.splitlines()} == {"statement"}
+    as_list = run.invoke(command, ["export", "--config", config, "--kind", "statement", "--json"])
+    assert json.loads(as_list.stdout) == [json.loads(line) for line in out.output.splitlines()]
     seen = tmp_path / "shop.jsonl"
     seen.write_text(run.invoke(command, ["export", "--config", config]).output)
     checked = run.invoke(
