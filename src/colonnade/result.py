@@ -158,6 +158,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     bits: float
     rows: int
     epsilon: float | None = None  # what noise lets all of it tell of one label, where it has noise
+    linear: int = 0  # how many of the numbers are linear statistics of labels that no epsilon bounds
 
     @property
     def per_row(self) -> float:
@@ -166,7 +167,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def numbers_per_row(self) -> float:
-        """Numbers a row: of linear statistics the mean leverage of rows is at most that."""
+        """Numbers a row."""
         return self.numbers / self.rows if self.rows else 0.0
 
     def label_bits(self, classes: int) -> float:

@@ -30,6 +30,7 @@ from colonnade.run.world import Launch
 
 pytestmark = pytest.mark.usefixtures("same_noise")
 ROWS = 1200
+AS_IT_COMES = Limits()
 BLIND = {"labels": "blind"}
 
 
@@ -172,7 +173,7 @@ def test_columns_that_are_said_to_be_too_small_are_refused(
 
 def test_runs_add_up_and_the_account_is_what_ends_them(tmp_path: Path) -> None:
     """Columns of signs drawn by chance, others in every run: least squares over enough runs reads labels."""
-    rng, rows, columns, S = np.random.default_rng(7), 1000, 20, 3.0
+    rng, rows, columns, S = np.random.default_rng(7), 1000, 20, 3.0 / np.sqrt(12)  # what 12 passes leave
     theta = rng.choice([-0.5, 0.5], rows)
     right = {}
     for runs in (1, 10, 100):
@@ -188,8 +189,16 @@ def test_runs_add_up_and_the_account_is_what_ends_them(tmp_path: Path) -> None:
     extent = Extent(rows, 0, dict.fromkeys(data, columns))
     openings = CONVERSATIONS[plan.conversation].openings(plan, extent)
     told_to = [each for each in heard(openings, rows) if (each.hearer, each.about) == ("party1", "labels")]
-    books, limits = OpenedBooks(tmp_path), Limits(opened_label_bits_per_row=5.0)
-    for run in range(2):
-        books.book(limits, [Opened.of(each, f"{run}", "job", "loans", columns, None) for each in told_to])
-    with pytest.raises(Refused, match=r"limits\.opened_label_bits_per_row = 5"):
-        books.book(limits, [Opened.of(each, "2", "job", "loans", columns, None) for each in told_to])
+    books = OpenedBooks(tmp_path)
+
+    def book(run: int, epsilon: float | None = None, limits: Limits = AS_IT_COMES) -> None:
+        books.book(limits, [Opened.of(each, f"{run}", "job", "loans", columns, epsilon) for each in told_to])
+
+    for run in range(10):
+        book(run)
+    with pytest.raises(Refused, match=r"limits\.opened_label_numbers_per_row = 2.5"):
+        book(10)
+    book(9)  # what goes on tells the same again
+    book(10, epsilon=1.0)  # noise bounds what this one tells
+    with pytest.raises(Refused, match=r"limits\.opened_label_bits_per_row = 23"):
+        book(11, 1.0, Limits(opened_label_bits_per_row=23.0))

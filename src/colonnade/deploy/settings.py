@@ -164,10 +164,10 @@ class Limits(Section, frozen=True):
     describe_noise: float = NOISE  # on correlations that peers are told, in standard errors, at least
     trees_exact: bool = False  # whether trees may be told exact histograms, as by version 0.2
     refreshes_an_hour: int = 60  # of the service's session
-    # what runs may tell one peer by counting, over all of them together; as it is, anything
-    opened_label_bits_per_row: float = 1e9
-    opened_label_numbers_per_row: float = 1e9  # of linear statistics: the mean leverage of rows, at the most
-    opened_column_bits_per_cell: float = 1e9
+    # what runs may tell one peer by counting, over all of them together; None: anything
+    opened_label_bits_per_row: float | None = None
+    opened_label_numbers_per_row: float | None = 2.5  # linear statistics
+    opened_column_bits_per_cell: float | None = None
 
 
 class Serve(Section, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from colonnade.openings.opening import Opening
+from colonnade.openings.opening import LINEAR, Opening
 from colonnade.result import About, Heard
 
 CAUTION = "upper bounds by counting, and no proof of harmlessness: k numbers of b bits tell at most k b bits"
@@ -17,6 +17,7 @@ WORDS: dict[str, str] = {
     "scores": "total scores of rows",
     "thetas": "theta of rows, the derivative of the loss by their scores",
     "gradients": "first and second derivatives of rows",
+    "column gradients": "gradients of its own columns, with noise",
     "labels": "labels of rows",
     "weights": "weights of a trained model",
     "bin counts": "how many rows, or which, every bin of a column has",
@@ -66,6 +67,7 @@ def heard(openings: Iterable[Opening], rows: int) -> list[Heard]:
             bits=sum(each.told for each in found),
             rows=rows,
             epsilon=together(each.epsilon for each in found),
+            linear=sum(each.numbers for each in found if each.kind in LINEAR and each.epsilon is None),
         )
         for (hearer, about, of), found in sums.items()
     ]

@@ -24,6 +24,7 @@ Kind = Literal[
     "scores",
     "thetas",
     "gradients",
+    "column gradients",
     "labels",
     "weights",
     "bin counts",
@@ -53,6 +54,9 @@ Kind = Literal[
     "masked",
 ]
 """What is opened; `account.WORDS` has the words for each."""
+
+LINEAR: frozenset[Kind] = frozenset({"weights", "column gradients"})
+"""What is a linear statistic of labels, or follows from some: as many of these as rows give every label."""
 
 TOTAL = "total"
 """The name of what a secure sum opens, among the names of messages."""

@@ -62,7 +62,9 @@ def of_dealt(plan: Plan[FullSettings], blind: Blind, extent: Extent) -> list[Ope
         found.told("sizes", sizes, party, Announce, Topic.BLIND, "at the start", about="nothing", rows=0)
         if party != root:
             width = extent.width(party) * terms.passes
-            found.follows("gradients", width, plan.label_holders, (party,), every, about="labels", bits=bits)
+            found.follows(
+                "column gradients", width, plan.label_holders, (party,), every, about="labels", bits=bits
+            )
     return found.openings
 
 
@@ -86,7 +88,7 @@ def of_encrypted(plan: Plan[FullSettings], terms: Encrypted, extent: Extent) -> 
         kept = width * passes
         others = found.others(party)
         about: About = "labels" if party != plan.evaluator else "columns"
-        found.follows("gradients", kept, others, (party,), every, about=about, bits=bits)
+        found.follows("column gradients", kept, others, (party,), every, about=about, bits=bits)
     root = plan.evaluator
     found.follows("scores", 1, found.others(root), (root,), "in the end", about="columns")
     return found.openings

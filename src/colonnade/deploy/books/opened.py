@@ -30,7 +30,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     """What one run may have told a peer about the labels, columns or rows of an entry of the catalogue.
 
     `columns` are how many columns of this party's took part. `epsilon` bounds what it tells of a label, where
-    noise does.
+    noise does. `linear` is how many of the numbers are linear statistics of labels that no noise bounds.
     """
 
     run: str
@@ -45,6 +45,14 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     columns: int
     when: str
     epsilon: float | None = None
+    linear: int | None = None  # None: written before these were told apart
+
+    @property
+    def leverage(self) -> float:
+        """Linear statistics a row: how much of a label is in them, in the mean over rows and at the most."""
+        if self.about != "labels" or self.epsilon is not None:
+            return 0.0
+        return (self.numbers if self.linear is None else self.linear) / max(1, self.rows)
 
     @property
     def per_row(self) -> float:
@@ -74,6 +82,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
             epsilon=(epsilon if heard.epsilon is None else heard.epsilon)
             if heard.about == "labels"
             else None,
+            linear=heard.linear,
         )
 
 
@@ -88,7 +97,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     bits: float
     per_row: float
     per_cell: float
-    numbers_per_row: float
+    leverage: float
     epsilon: float | None  # None: of some run nothing bounds it
 
 
@@ -138,14 +147,16 @@ class OpenedBooks:
                 ("opened_label_bits_per_row", "bits", known.per_row if known else 0.0, added.per_row),
                 (
                     "opened_label_numbers_per_row",
-                    "numbers",
-                    known.numbers_per_row if known else 0.0,
-                    added.numbers_per_row,
+                    "linear statistics",
+                    known.leverage if known else 0.0,
+                    added.leverage,
                 ),
                 ("opened_column_bits_per_cell", "bits", known.per_cell if known else 0.0, added.per_cell),
             ):
                 most = getattr(limits, key)
-                if added.about != key.split("_")[1] + "s" or heard + more <= most * (1 + SLACK):
+                if most is None or added.about != key.split("_")[1] + "s" or not more:
+                    continue
+                if heard + more <= most * (1 + SLACK):
                     continue
                 unit = UNITS[added.about]
                 raise Refused(
@@ -191,7 +202,7 @@ def sums(lines: Iterable[Opened]) -> list[Account]:
             bits=sum(each.bits for each in some),
             per_row=sum(each.per_row for each in some),
             per_cell=sum(each.per_cell for each in some),
-            numbers_per_row=sum(each.numbers / max(1, each.rows) for each in some),
+            leverage=sum(each.leverage for each in some),
             epsilon=together(each.epsilon for each in some),
         )
         for (entry, peer, about), some in sorted(found.items())
