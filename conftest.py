@@ -21,6 +21,12 @@ EXTRAS = {
     "mlflow": "mlflow",
     "tune": "optuna",
     "excel": "openpyxl",
+    "postgresql": "adbc_driver_postgresql",
+    "sqlite": "adbc_driver_sqlite",
+    "odbc": "arrow_odbc",
+    "delta": "deltalake",
+    "iceberg": "pyiceberg",
+    "images": "PIL",
 }
 DEVELOPMENT = ["onnxruntime", "skops", "pandas", "polars", "safetensors"]
 _NAMED = re.compile(r"No module named '(\w+)|colonnade\[(\w+)\]|cannot import name '(torch)'")

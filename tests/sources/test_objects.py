@@ -14,9 +14,10 @@ import pytest
 from pyarrow import fs
 
 from colonnade.data.read.files import load
+from colonnade.data.read.objects import upload
 from colonnade.data.read.source import is_stream, size_of
 from colonnade.errors import DataError
-from colonnade.job.source import source_of
+from colonnade.job.source import Address, source_of
 
 
 def parts(customers: Any, folder: Path) -> None:
@@ -88,3 +89,27 @@ def test_what_an_object_lacks_is_one_line(s3: str, tmp_path: Path) -> None:
         load(f"s3://shop/none.parquet?{s3}")
     with pytest.raises(DataError, match=r"s3://shop/none\.csv.*cannot be read"):
         load(f"s3://shop/none.csv?{s3}")
+
+
+def test_an_upload_that_breaks_off_leaves_what_was_there(
+    s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scores.csv").write_text("id,score\n1,0.5\n", "utf-8")
+    address = uploaded(s3, "kept.csv", tmp_path / "scores.csv")
+    (tmp_path / "scores.csv").write_text("id,score\n1,0.7\n2,0.1\n", "utf-8")
+    target = source_of(address)
+    assert isinstance(target, Address)
+
+    def broken(file: Any, stream: Any, size: int) -> None:
+        stream.write(file.read(12))
+        raise OSError("the disk is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("colonnade.data.read.objects.shutil.copyfileobj", broken)
+        with pytest.raises(DataError, match="the disk is gone"):
+            upload(target, tmp_path / "scores.csv")
+    assert load(address, id="id").rows == 1
+    store, _ = fs.FileSystem.from_uri(f"s3://shop?{s3}")
+    assert store.get_file_info("shop/kept.csv.part").type == fs.FileType.NotFound
+    upload(target, tmp_path / "scores.csv")
+    assert load(address, id="id").rows == 2

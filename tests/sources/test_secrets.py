@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 from tests.deploy.companies import COLUMNS
 from tests.deploy.consortium import Consortium, people, write_csv
 from tests.servers import PASSWORD, Server
@@ -46,25 +50,58 @@ def arguments() -> bytes:
     return found
 
 
-def test_on_one_machine(postgres: Server, tmp_path: Path) -> None:
-    table, wrong = postgres.address("customers"), postgres.address("none")
+def commands(table: str, wrong: str, *, more: Sequence[tuple[list[str], int]] = ()) -> None:
+    """From a table to a page and scores, with what fails on the way; in the folder of this process."""
     for words, code in (
         (["new", table, "--label", "bad", "--parties", "3"], 0),
         (["--debug", "new", wrong, "--label", "bad", "--out", "other.toml"], 2),
-        (["new", f"postgresql://bank:{PASSWORD}@127.0.0.1/risk#t", "--out", "other.toml"], 2),
         (["run", "job.toml", "--check"], 0),
         (["run", "job.toml", "--report", "--timeline", "--world", "network"], 0),
         (["report", "runs/job", "--out", "page.html"], 0),
         (["predict", "runs/job", table, "--out", "scores.csv"], 0),
-        (["predict", "runs/job", table, "--out", postgres.address("secrets")], 2),
         (["predict", "runs/job", wrong], 2),
+        *more,
     ):
-        command = [sys.executable, "-m", "colonnade", *words]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-m", "colonnade", *words], capture_output=True, text=True)
         assert done.returncode == code, done.stderr
         told(done.stdout, done.stderr)
-    assert (tmp_path / "runs" / "job" / "result.json").is_file()
-    assert hits(tmp_path) == []
+    assert Path("runs/job/result.json").is_file()
+    assert hits(Path()) == []
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file with the password, and a folder beside it to work in."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    (tmp_path / "password").write_text(PASSWORD + "\n", "utf-8")
+    return tmp_path / "password"
+
+
+def test_in_the_environment(postgres: Server, kept: Path) -> None:
+    more = [
+        (["new", f"postgresql://bank:{PASSWORD}@127.0.0.1/risk#t", "--out", "other.toml"], 2),
+        (["predict", "runs/job", postgres.address("customers"), "--out", postgres.address("secrets")], 2),
+    ]
+    commands(postgres.address("customers"), postgres.address("none"), more=more)
+
+
+@pytest.mark.parametrize("database", ["postgres", "mariadb"])
+def test_in_a_file(
+    database: str, kept: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DB_PASSWORD")
+    server: Server = request.getfixturevalue(database)
+    user = f"bank:{{file:{kept}}}"
+    commands(server.address("customers", user=user), server.address("none", user=user))
+
+
+def test_of_a_store(s3: str, customers: Any, kept: Path) -> None:
+    store, _ = fs.FileSystem.from_uri(f"s3://shop?{s3}")
+    pq.write_table(customers, "shop/secret-customers.parquet", filesystem=store)
+    name = "s3://shop/secret-customers.parquet"
+    keys = f"s3://someone:{PASSWORD}@shop/secret-customers.parquet?{s3}"
+    commands(f"{name}?{s3}", f"s3://shop/none.parquet?{s3}", more=[(["new", keys, "--out", "other.toml"], 2)])
 
 
 @pytest.mark.timeout(300)

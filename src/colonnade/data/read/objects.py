@@ -10,7 +10,7 @@ import fnmatch
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -87,11 +87,15 @@ def upload(address: Address, local: Path) -> None:
     """Write a file of this machine as an object, which is there once it is whole."""
     with _understood(address):
         store, path = _store(address)
-        draft = f"{path}.part" if address.scheme in ("hdfs", "viewfs") else path  # others show whole objects
-        with local.open("rb") as file, store.open_output_stream(draft, compression=None) as stream:
-            shutil.copyfileobj(file, stream, 1 << 20)
-        if draft != path:
-            store.move(draft, path)
+        draft = f"{path}.part"  # a stream that fails is closed, and a store then shows what has come of it
+        try:
+            with local.open("rb") as file, store.open_output_stream(draft, compression=None) as stream:
+                shutil.copyfileobj(file, stream, 1 << 20)
+        except BaseException:
+            with suppress(OSError):
+                store.delete_file(draft)
+            raise
+        store.move(draft, path)
 
 
 def _dataset(source: Source) -> Any:
