@@ -101,6 +101,10 @@ class DeadlineExceeded(NetworkError):
     exit_code = 4
 
 
+class GoesOn(DeadlineExceeded):
+    """What somebody waits for is not over yet, and goes on."""
+
+
 class Aborted(NetworkError):
     """Another party ended the run and said why."""
 

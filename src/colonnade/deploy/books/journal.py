@@ -144,6 +144,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
     digest: str = ""
     model: str = ""
     share: str = ""  # the hash of the weights that this party has stored
+    code: int = 0  # of a failure: the exit code of a command that waits for the run
     seconds: float = 0.0
     sessions: int = 0
     epochs: int = 0

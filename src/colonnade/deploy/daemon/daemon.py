@@ -26,6 +26,7 @@ from colonnade.deploy.books.counts import DaemonCounts
 from colonnade.deploy.books.journal import Journal
 from colonnade.deploy.books.ledger import Ledger
 from colonnade.deploy.books.unfinished import Unfinished
+from colonnade.deploy.daemon import aims
 from colonnade.deploy.daemon.reload import reload
 from colonnade.deploy.models.serving import Serving
 from colonnade.deploy.models.stored_shares import Manifest
@@ -149,6 +150,7 @@ class Daemon:
         self.detached |= self.proposing.restored()
         for record in unfinished.read_all(self.settings):
             self._go_on(record)
+        aims.take_up(self)
 
     def _go_on(self, record: Unfinished) -> None:
         """Go on with a run that was not over when this daemon ended, if the policy still allows it."""

@@ -6,17 +6,20 @@ Every verb checks, writes down who decided what when, and takes effect at once.
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from colonnade.deploy.books.journal import Decision
-from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.models import party_models, stored_shares
 from colonnade.deploy.models.gate import Gate
 from colonnade.deploy.models.stored_shares import Manifest
 from colonnade.deploy.people_settings import Person
 from colonnade.deploy.policy import policy
 from colonnade.errors import JobError, NotAllowed, PeerUnreachable, Refused
+
+if TYPE_CHECKING:
+    from colonnade.deploy.daemon.daemon import Daemon
 
 REASON_LIMIT = 500
 

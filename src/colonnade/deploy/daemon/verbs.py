@@ -6,6 +6,7 @@ Both come here with the same requests (`commands`) and somebody who asks. `NEEDS
 from __future__ import annotations
 
 import asyncio
+import time
 
 import msgspec
 import numpy as np
@@ -14,7 +15,8 @@ from colonnade.arrays import Digests, Floats
 from colonnade.deploy.books.journal import Decision
 from colonnade.deploy.books.ledger import Balance
 from colonnade.deploy.books.opened import Account, OpenedBooks
-from colonnade.deploy.daemon import operators, proposal_views, views
+from colonnade.deploy.daemon import aims, operators, proposal_views, views
+from colonnade.deploy.daemon.aims import Aim
 from colonnade.deploy.daemon.commands import (
     BudgetRequest,
     DaemonStatus,
@@ -41,18 +43,16 @@ from colonnade.deploy.daemon.commands import (
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.daemon.proposal_views import ProposalView
 from colonnade.deploy.daemon.views import ModelView, RunView
-from colonnade.deploy.models import stored_shares
 from colonnade.deploy.models.stored_shares import Manifest, StoredShare
 from colonnade.deploy.people_settings import Person, Role
 from colonnade.deploy.process.estimating import Estimate
 from colonnade.deploy.programs import scoring, training
 from colonnade.deploy.rows.rows import digests
 from colonnade.deploy.session.session import Event, Tell
-from colonnade.errors import Aborted, Busy, DeadlineExceeded, JobError, Refused
+from colonnade.errors import Busy, GoesOn, JobError
 from colonnade.secure.keys import release_of
 
 CHUNK = 2**15  # rows that are asked for at once
-STOP_S = 5.0  # how long a run has to end
 
 NEEDS: dict[type[Request], Role] = {
     StatusRequest: "viewer",
@@ -164,23 +164,19 @@ async def _train(daemon: Daemon, request: TrainRequest, tell: Tell, who: Person)
     terms = request.terms
     if request.alone and (run := _goes_on(daemon, terms.name)):
         raise Busy(f"run {run} of {terms.name} goes on or waits here; `alone` asks for one at a time")
-    work = asyncio.ensure_future(daemon.train(terms, tell, timeline=request.timeline, who=str(who)))
-    try:
-        await asyncio.wait([work], timeout=request.timeout)
-        if not work.done() and request.timeout is not None:
-            daemon.books.stop_for(tell, f"{daemon.me} gave it {request.timeout:g} s")
-            await asyncio.wait([work], timeout=STOP_S)
-            if not work.done() or work.exception() is not None:
-                raise DeadlineExceeded(
-                    f"{terms.name} was not over within {request.timeout:g} s, and was ended"
-                )
-    finally:
-        work.cancel()
-        await asyncio.wait([work])
-    manifest = work.result()
-    if request.gate is not None:
-        await operators.promote(daemon, manifest.model, who, gate=request.gate)
-    return manifest
+    number, seconds = daemon.books.free_number(), request.timeout
+    aim = Aim(
+        run=f"{number:08x}",
+        name=terms.name,
+        who=who,
+        seconds=seconds,
+        until=None if seconds is None else time.time() + seconds,
+        gate=request.gate,
+    )
+    if aim.is_more:
+        aim.write(daemon.settings.state)
+    work = daemon.train(terms, tell, number=number, timeline=request.timeline, who=str(who))
+    return await aims.reach(daemon, aim, asyncio.ensure_future(work))
 
 
 def _goes_on(daemon: Daemon, name: str) -> str:
@@ -216,12 +212,12 @@ async def _begin(daemon: Daemon, request: TrainRequest, who: Person) -> RunView:
 
 
 async def _wait_for(daemon: Daemon, number: str, timeout: float | None) -> Manifest:
-    """Return the manifest of a training once it is over; DeadlineExceeded if that takes longer."""
+    """Return the manifest of a training once it is over; GoesOn if that takes longer."""
     try:
         async with asyncio.timeout(timeout):
             return await _wait(daemon, number)
     except TimeoutError:
-        raise DeadlineExceeded(f"no end within {timeout:g} s; it goes on") from None
+        raise GoesOn(f"no end within {timeout:g} s; it goes on") from None
 
 
 async def _wait(daemon: Daemon, number: str) -> Manifest:
@@ -230,13 +226,9 @@ async def _wait(daemon: Daemon, number: str) -> Manifest:
     known = run.task if run is not None else None
     if (work := daemon.detached.get(number, known)) is not None:
         await asyncio.wait([work])
-    for manifest in stored_shares.listing(daemon.serving.models):
-        if manifest.run == number:
-            return manifest
-    for ended in reversed(daemon.journal.runs):
-        if ended.run == number:
-            raise (Refused if ended.state == "refused" else Aborted)(f"run {number}: {ended.reason}")
-    raise JobError(f"no run {number} is known here; `colonnade runs list` has those that are")
+        if not work.cancelled():
+            work.result()  # raises why it ended, or why its model was not put to use
+    return aims.outcome(daemon, number)
 
 
 async def _follow(daemon: Daemon, number: str, tell: Tell) -> Manifest:
@@ -245,14 +237,7 @@ async def _follow(daemon: Daemon, number: str, tell: Tell) -> Manifest:
     if run is not None and run.proposer == daemon.me:
         run.asked_by = tell
         run.followed.listeners.append(tell)
-    task = run.task if run is not None else None
-    if (work := daemon.detached.get(number, task)) is not None:
-        await asyncio.wait([work])
-    for manifest in stored_shares.listing(daemon.serving.models):
-        if manifest.run == number:
-            return manifest
-    reasons = [ended.reason for ended in daemon.journal.runs if ended.run == number]
-    raise Aborted(reasons[-1] if reasons else f"run {number} did not go on; the daemon's log says why")
+    return await _wait(daemon, number)
 
 
 async def _predict(daemon: Daemon, request: PredictRequest, tell: Tell) -> Prediction:

@@ -22,7 +22,7 @@ from colonnade.deploy.http.connections import listen
 from colonnade.deploy.http.routes import ROUTES, HttpAnswer, HttpProblem, Route, document
 from colonnade.deploy.people_settings import Control, Person, found
 from colonnade.deploy.tokens import read_token
-from colonnade.errors import EXITS, CertificateError, ColonnadeError, DeadlineExceeded, JobError, NotAllowed
+from colonnade.errors import EXITS, CertificateError, ColonnadeError, GoesOn, JobError, NotAllowed
 
 log = logging.getLogger("colonnade.control")
 
@@ -87,8 +87,8 @@ class ControlServer:
             return _problem(error.status, error.reason, 2)
         except NotAllowed as error:
             return _problem(403, str(error), error.exit_code)
-        except DeadlineExceeded as error:
-            return _problem(202 if request.method == "GET" else 503, str(error), error.exit_code)
+        except GoesOn as error:
+            return _problem(202, str(error), error.exit_code)
         except ColonnadeError as error:
             return _problem(STATUS[error.exit_code], str(error), error.exit_code)
         except Exception:  # no request ends the server

@@ -37,6 +37,7 @@ __all__ = [
     "listing",
     "load",
     "now",
+    "of_run",
     "save",
     "save_cost",
     "save_scores",
@@ -151,6 +152,11 @@ def find(models: Path, model: str) -> Manifest:
         raise damage
     names = ", ".join(folder.name for folder in folders) or "none yet"
     raise ShareError(f"there is no model {model} in {models}; there is {names}")
+
+
+def of_run(models: Path, run: str) -> Manifest | None:
+    """Return the manifest of the share that a run has stored, if it has."""
+    return next((each for each in listing(models) if each.run == run), None)
 
 
 def listing(models: Path) -> list[Manifest]:

@@ -74,17 +74,23 @@ class Proposing:
         return self.runs.settings.name
 
     async def train(
-        self, terms: Terms, tell: Tell = lambda event: None, *, timeline: bool = False, who: str = ""
+        self,
+        terms: Terms,
+        tell: Tell = lambda event: None,
+        *,
+        number: int | None = None,
+        timeline: bool = False,
+        who: str = "",
     ) -> stored_shares.Manifest:
         """Propose a training run, take part in it, and return the manifest of this party's share.
 
-        With `timeline` this party, and nobody else, writes down when it computes, sends and waits; `who` asks
-        for it. Raises Refused with everybody's reasons if not all accept.
+        The run has this `number`. With `timeline` this party, and nobody else, writes down when it computes,
+        sends and waits; `who` asks for it. Raises Refused with everybody's reasons if not all accept.
         """
         if self.me not in terms.parties:
             raise JobError(f"parties: {self.me} proposes this job and is not one of its parties")
         self.runs.peers.require(tuple(terms.parties))
-        number, until = self.runs.free_number(), stored_shares.now(LONGEST_APPROVAL_S)
+        number, until = number or self.runs.free_number(), stored_shares.now(LONGEST_APPROVAL_S)
         proposed = Proposed(run=number, terms=terms, timeline=timeline, until=until)
         return await self._train(proposed, tell, who)
 
@@ -273,7 +279,8 @@ class Proposing:
         self.files.remove(run.id)
         await self._cancel(run.id, run.session.peers, error)
         reason = str(error) or f"{self.me} withdrew it"
-        await self.runs.forget(run, "refused" if isinstance(error, Refused) else "failed", reason)
+        code = error.exit_code if isinstance(error, ColonnadeError) else 1
+        await self.runs.forget(run, "refused" if isinstance(error, Refused) else "failed", reason, code)
 
     async def answered(self, peer: str, message: Answer) -> None:
         """Keep a peer's answer to this party's own proposal."""

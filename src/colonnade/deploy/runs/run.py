@@ -131,7 +131,7 @@ class Run:
             return terms.name
         return f"scores of {self.work.share.manifest.model}" if isinstance(self.work, ScoringWork) else ""
 
-    def over(self, state: str, reason: str) -> Ended:
+    def over(self, state: str, reason: str, code: int = 0) -> Ended:
         """Return what is kept of the run, now that it has ended in this way."""
         self.state = state
         return Ended(
@@ -144,6 +144,7 @@ class Run:
             kind="score" if self.trains is None else "train",
             digest=self.terms.digest(),
             model=self.model,
+            code=code,
             seconds=0.0 if self.began is None else round(time.time() - self.began, 3),
             sessions=self.spent.sessions,
             epochs=self.followed.epochs,

@@ -234,15 +234,15 @@ class Runs:
             run,
             f"limits.run_s = {longest:g} of {self.settings.name} is over",
         )
-        state, reason = "failed", ""
+        state, reason, code = "failed", "", 1
         try:
             result = await self._play_on(run, program)
-            state = "done"
+            state, code = "done", 0
             if isinstance(result, stored_shares.Manifest):
                 self.ledger.settle(result.run, result.epsilon)
                 run.model = result.model
         except ColonnadeError as error:
-            reason = str(error)
+            reason, code = str(error), error.exit_code
             # a process that was lost could not tell them itself, and those who wait hear nothing else
             untold = run.lasts and (run.state == "waiting" or not isinstance(error, Aborted))
             words = str(for_peers(error))[:2000]
@@ -259,7 +259,7 @@ class Runs:
         finally:
             if books is not None:
                 books.cancel()
-            await self.forget(run, state, reason)
+            await self.forget(run, state, reason, code)
 
     async def _play_on(self, run: Run, program: Callable[[RunSession], Awaitable[T]]) -> T:
         """Play session after session until one is not cut off."""
@@ -337,7 +337,7 @@ class Runs:
             self._release(run)
             await run.session.shut()
 
-    async def forget(self, run: Run, state: str, reason: str) -> None:
+    async def forget(self, run: Run, state: str, reason: str, code: int = 0) -> None:
         """Drop a run that is over and write down how it ended; one that told nothing costs no budget."""
         if self.live.pop(run.id, None) is None:
             return
@@ -359,7 +359,7 @@ class Runs:
                 Draft(self.settings.state / "models" / f"{run.about}-{run.number}").drop()
         if run.state == "proposed":
             await run.session.shut()
-        self._write_end(run, run.over(state, reason))
+        self._write_end(run, run.over(state, reason, code))
         for watch in self.watchers:
             watch(run, state)
         text = f"run {run.number} of {run.proposer}: {state}{f': {reason}' if reason else ''}"
