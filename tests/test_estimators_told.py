@@ -152,3 +152,44 @@ def test_a_type_checker_sees_a_typing_error(tmp_path: Path) -> None:
     assert len(lines) == 2, done.stdout
     assert '"VerticalClassifier" has no attribute "predict_prob"' in lines[0]
     assert '"VerticalRegressor" has no attribute "scores_"' in lines[1]
+
+
+@pytest.mark.parametrize("parties", [2, 3])
+def test_blind_labels_train_as_companies_would_and_repr_says_what_would_be_told(parties: int) -> None:
+    rng = np.random.default_rng(parties)
+    X = rng.normal(size=(1500, 6))
+    y = X[:, 0] + X[:, -1] + rng.normal(size=1500) > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        clear = VerticalClassifier(parties=parties).fit(X, y)
+        blind = VerticalClassifier(parties=parties, labels="blind").fit(X, y)
+        again = VerticalClassifier(parties=parties, job={"secure": {"labels": "blind"}}).fit(X, y)
+    told = blind._model.plan.blind
+    assert clear._model.plan.blind is None
+    assert told is not None
+    assert told.told is not None
+    assert told.told.noise == 3.0
+    assert told == again._model.plan.blind
+    assert blind.n_iter_ == 12
+    for party, w in clear.coef_.items():
+        assert not np.array_equal(blind.coef_[party], w)  # noise of three rows
+        np.testing.assert_allclose(blind.coef_[party], w, atol=0.15)
+    assert repr(VerticalClassifier(labels="blind")) == "VerticalClassifier(labels='blind')"
+    for clf, words in ((clear, "can work out the label of every training row"), (blind, "")):
+        first, line = repr(clf).split("\n")[0], repr(clf).split("\n")[-1]
+        assert first.startswith("VerticalClassifier(")
+        assert line.startswith("between companies this run would tell: ")
+        assert words in line
+        assert ("label of every" in line) == (clf is clear)
+    assert (
+        repr(blind).endswith("no number of a training row") == (parties == 2)  # with three A hears scores
+    )
+
+
+def test_weights_that_nobody_knows_are_no_coefficients() -> None:
+    X, y = customers()
+    clf = VerticalClassifier(columns=HELD, labels="blind", job={"secure": {"reveal": "never"}}).fit(X, y)
+    assert clf.score(X, y) > 0.7
+    for name in ("coef_", "intercept_"):
+        with pytest.raises(AttributeError, match=f"{name}: nobody knows weights"):
+            getattr(clf, name)

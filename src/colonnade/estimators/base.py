@@ -42,10 +42,11 @@ from colonnade.estimators.inputs import (
 )
 from colonnade.estimators.progress import Callback, told
 from colonnade.estimators.reporting import facts_of
-from colonnade.estimators.warned import warn_of_data, warn_of_openings, warn_of_strangers
+from colonnade.estimators.warned import openings_of, warn_of_data, warn_of_openings, warn_of_strangers
 from colonnade.job import Job, MissingName
 from colonnade.job.plan import Task
 from colonnade.job.presets import DEFAULT_ALGORITHM
+from colonnade.job.sections import LabelsName
 from colonnade.losses import LOSSES
 from colonnade.report.facts import ReportFacts
 from colonnade.result import Result
@@ -76,6 +77,7 @@ class Vertical(BaseEstimator, ABC):
         l1: float = 0.0,
         class_weight: Mapping[Any, float] | str | None = None,
         intercept: bool | None = None,
+        labels: LabelsName | None = None,
         scale: Scale | float = "auto",
         missing: Missing = "auto",
         categorical: Sequence[str] | None = None,
@@ -101,6 +103,7 @@ class Vertical(BaseEstimator, ABC):
         self.l1 = l1
         self.class_weight = class_weight
         self.intercept = intercept
+        self.labels = labels
         self.scale = scale
         self.missing = missing
         self.categorical = categorical
@@ -221,6 +224,7 @@ class Vertical(BaseEstimator, ABC):
                 "intercept": intercept,
             },
             "train": {key: getattr(self, key) for key in TRAIN_KEYS if getattr(self, key) is not None},
+            "secure": {} if self.labels is None else {"labels": self.labels},
             # objects come without what a job says of networks by default
             "model": models.section or ({"kind": "linear"} if models else {}),
         }
@@ -353,6 +357,11 @@ class Vertical(BaseEstimator, ABC):
         if "_model" in state:
             self._model = Fitted.from_plain(state["_model"])
             self.result_ = msgspec.json.decode(state["result_"], type=Result)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Return the parameters and, of a trained model, what the same job would tell between companies."""
+        text: str = super().__repr__(N_CHAR_MAX)  # type: ignore[call-arg]
+        return f"{text}\n{openings_of(self.result_)}" if hasattr(self, "result_") else text
 
     def _html_repr(self) -> str:
         """Return scikit-learn's own diagram and, of a trained model, a short table."""

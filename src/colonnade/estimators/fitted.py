@@ -60,12 +60,14 @@ class Fitted:
         """Return the weights of a linear model by party, without the intercept; none of any other model."""
         if self.kind.name != "linear":
             raise AttributeError("coef_: this is no linear model")
+        self._refuse_in_parts("coef_")
         return {party: np.asarray(self.shares[party]["w"])[self._own(party)] for party in self.preparations}
 
     def intercept(self) -> float | Floats:
         """Return the intercept of a linear model, 0 where there is none."""
         if self.kind.name != "linear":
             raise AttributeError("intercept_: this is no linear model")
+        self._refuse_in_parts("intercept_")
         for party, preparation in self.preparations.items():
             if preparation.intercept:
                 last = np.asarray(self.shares[party]["w"])[-1]
@@ -84,6 +86,11 @@ class Fitted:
             found[party] = importance_of(forest, number, splits, columns).gain
         total = sum(float(gain.sum()) for gain in found.values()) or 1.0
         return {party: gain / total for party, gain in found.items()}
+
+    def _refuse_in_parts(self, name: str) -> None:
+        """Refuse weights that the job keeps from everybody, as between companies."""
+        if self.plan.blind is not None and self.plan.blind.reveal == "never":
+            raise AttributeError(f"{name}: nobody knows weights where secure.reveal = 'never'; use 'owner'")
 
     def _own(self, party: str) -> slice:
         """Return the places of the weights of a party's own columns: all but the intercept, which is the

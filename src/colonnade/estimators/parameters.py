@@ -43,6 +43,9 @@ PARAMETERS = """
         How much the rows of a class count; "balanced": all classes count alike. For the classifier alone.
     intercept : bool, default=None
         Whether one party has a column of ones; None: if the model is linear.
+    labels : {"clear", "blind"}, default=None
+        "blind": trained as companies would that hide labels from each other, with the same noise. None: as
+        exactly as can be, and in clear where that is exact; `repr` and `result_` say what it would tell.
     scale : {"auto", "none", "zscore", "minmax", "maxabs"} or a number, default="auto"
         How parties scale their number columns, each by itself and by training rows alone. "auto": z-scores
         with outliers capped (drawn nearer or kept, where a linear model is to predict a number) for dense

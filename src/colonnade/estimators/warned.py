@@ -34,11 +34,16 @@ def warn_of_strangers(preparations: Mapping[str, Preparation], tables: Mapping[s
 
 
 def warn_of_openings(result: Result) -> None:
-    """Say in one line what a run would open between companies."""
+    """Say in one line what a run would open between companies, if it would open anything."""
+    if any(learnt(result).values()):
+        warn(f"{openings_of(result)}. See result_.privacy", PrivacyWarning)
+
+
+def openings_of(result: Result) -> str:
+    """Return in one line what a run would open between companies: the worst that each would learn."""
     found: dict[str, list[str]] = {}
     for party, words in learnt(result).items():
         for sentence in words[:1]:
             found.setdefault(sentence, []).append(party)
-    if found:
-        told = [f"{', '.join(p)}{':' * (len(p) > 1)} {sentence}" for sentence, p in found.items()]
-        warn(f"between companies this run would tell: {'; '.join(told)}. See result_.privacy", PrivacyWarning)
+    told = [f"{', '.join(p)}{':' * (len(p) > 1)} {sentence}" for sentence, p in found.items()]
+    return f"between companies this run would tell: {'; '.join(told) or 'no number of a training row'}"

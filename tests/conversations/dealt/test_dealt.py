@@ -287,3 +287,19 @@ def test_a_run_that_goes_on_is_told_the_same_noise_under_new_masks(
         for mine, same in zip(one, other, strict=True):
             # the noise is some 8e-3 a column; parts of hidden scores are cut to phases another way
             np.testing.assert_allclose(mine, same, atol=1e-9 if secure == OPEN else 3e-4)
+
+
+@pytest.mark.parametrize(("far", "ends"), [(0.004, True), (0.1, False)])
+def test_few_rows_beyond_the_sines_are_drawn_back_and_more_are_refused(
+    monkeypatch: pytest.MonkeyPatch, far: float, ends: bool
+) -> None:
+    tables = made()
+    job = random_job(tables, "lbfgs", secure=HIDDEN)
+    w = weights(run_tables(random_job(tables, "lbfgs", secure={"labels": "clear"}), tables))
+    z = np.concatenate([each.X for each in tables.train.values()], axis=1) @ w
+    monkeypatch.setattr(dealt.shared_logistic, "REACH", float(np.quantile(np.abs(z), 1 - far)))
+    if ends:
+        run_tables(job, tables)
+    else:
+        with pytest.raises(FixedPointOverflow, match=r"of the rows are beyond .*raise train.l2"):
+            run_tables(job, tables)
