@@ -19,7 +19,8 @@ from tests.oracles.tables import random_job, random_tables
 
 from colonnade.arrays import Numbers
 from colonnade.attacks.transcript import Transcript
-from colonnade.errors import Aborted, UndeclaredOpening
+from colonnade.conversations.context import Context
+from colonnade.errors import Aborted, JobError, UndeclaredOpening
 from colonnade.job.presets import PRESETS
 from colonnade.messages import TOPIC_SHIFT, Announce, AnyMessage, Message, Topic, tag_of
 from colonnade.net.endpoint import Endpoint
@@ -162,6 +163,23 @@ def test_nothing_crosses_that_is_not_declared(name: str) -> None:
     plan, data = job_of(name, "local")
     due, seen = allowed(declared(plan, data)), tapped(plan, data)
     assert not {key: (numbers, due[key]) for key, numbers in seen.items() if numbers > due[key]}
+
+
+@pytest.mark.parametrize("name", ["blind", "hidden", "dealt", "dealt, hidden", "encrypted"])
+def test_an_owner_of_more_columns_than_may_be_told_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, data = job_of(name, active=1, **({"rows": 1200} if RUNS[name][0] == "lbfgs" else {}))
+    widths = {party: each.prepare().train.width for party, each in data.items() if party != plan.evaluator}
+    most = max(widths.values()) - 1
+    monkeypatch.setattr("colonnade.run.party.Context", lambda **known: Context(**{**known, "widest": most}))
+    said = rf"party\d has {most + 1} columns, and of \d+ rows at most {most} weights are told, one for 50"
+    with pytest.raises(JobError, match=said):
+        launch(Launch(plan, data))
+    monkeypatch.setattr(
+        "colonnade.run.party.Context", lambda **known: Context(**{**known, "widest": most + 1})
+    )
+    launch(Launch(plan, data))
 
 
 @pytest.mark.parametrize(

@@ -30,16 +30,15 @@ from colonnade.conversations.evaluate import Marks
 from colonnade.conversations.linear.parties.blind_label_holder import BlindLabelHolder, ScoredAt
 from colonnade.conversations.linear.parties.blind_measure import BlindMeasurement
 from colonnade.conversations.linear.parties.blind_proofs import prove
+from colonnade.conversations.linear.parties.blind_refusals import refuse_wide
 from colonnade.conversations.linear.parties.blind_smoothness import BlindTuner
 from colonnade.conversations.linear.parties.word_size import lasting
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.timetable import Timetable
 from colonnade.conversations.pacing.delays import Lateness
 from colonnade.conversations.pacing.schedule import Round, Schedule
-from colonnade.errors import JobError
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.net.expect import Array, whole
-from colonnade.openings.opening import ROWS_A_WEIGHT
 from colonnade.state import Declared
 
 LOT = 12288  # rows, by vectors, whose products are prepared together
@@ -130,8 +129,10 @@ class BlindTraining:
             self.lengths = await self._lengths()
         gates.keep(self, "lengths")
         await self.products.set_up(self.owned.fixed(self.lengths.bits), self.probe.stop)
-        if self.label_holder is not None:
-            self._refuse_wide()
+        plan = self.context.plan
+        if self.label_holder is not None and plan.blind is not None and plan.blind.reveal == "owner":
+            widths = {owner: part.shape[1] for owner, part in self.products.parts.items()}
+            refuse_wide(self.context, widths, "set reveal = 'never'")
         if not gates.position and self.tuner is not None:
             await self.tuner.measure(self.lengths, first=True)
         self._keep()
@@ -156,19 +157,6 @@ class BlindTraining:
         known = plan.pace.step != "auto" or not plan.objective.l2
         told = plan.blind is not None and plan.blind.reveal == "owner"
         return self.whole == self.p and known and told
-
-    def _refuse_wide(self) -> None:
-        """Refuse an owner of more columns than may be told, whose weights would give labels of rows away."""
-        blind, most = self.context.plan.blind, self.context.widest
-        if blind is None or blind.reveal != "owner":
-            return
-        rows = self.schedule.rows
-        for owner, part in self.products.parts.items():
-            if part.shape[1] > most:
-                raise JobError(
-                    f"secure.reveal = 'owner': {owner} has {part.shape[1]} columns, and of {rows} rows at "
-                    f"most {most} weights are told, one for {ROWS_A_WEIGHT} rows; set reveal = 'never'"
-                )
 
     def _keep(self) -> None:
         """Let all that rounds change be part of checkpoints."""

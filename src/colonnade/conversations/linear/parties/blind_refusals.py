@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from colonnade.conversations.blind.fixed_point import Lengths, check_room
+from colonnade.conversations.context import Context
 from colonnade.data.prepare.party_data import RowLengths
 from colonnade.errors import JobError
 from colonnade.job import Job
 from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import Preset
 from colonnade.losses import LOSSES, USUAL
+from colonnade.openings.opening import ROWS_A_WEIGHT
 from colonnade.optim.estimators import ESTIMATORS
 
 LARGEST = 2**33  # bytes of veiled columns at the label holder
@@ -41,6 +44,20 @@ def check_blind(job: Job, preset: Preset) -> None:
             f"train.stale = {job.train.stale}: in a blind run one label holder launches all rounds, and "
             f"none is scored beyond those in flight; set train.ahead, {clear}"
         )
+
+
+def refuse_wide(context: Context[Any], widths: Mapping[str, int], instead: str) -> None:
+    """Refuse an owner of more columns than may be told: what it hears of each would give labels of rows away.
+
+    It is asked at those that tell, and before they tell anything: an owner may say of itself what it likes.
+    """
+    holders = context.plan.label_holders
+    for owner, width in widths.items():
+        if owner not in holders and width > context.widest:
+            raise JobError(
+                f"secure.reveal = 'owner': {owner} has {width} columns, and of {context.train.rows} rows at "
+                f"most {context.widest} weights are told, one for {ROWS_A_WEIGHT} rows; {instead}"
+            )
 
 
 def check_hidden(job: Job, estimator: str, facts: Facts, pace: Pace) -> None:

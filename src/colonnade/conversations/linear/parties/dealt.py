@@ -40,6 +40,7 @@ from colonnade.conversations.linear.noisy import whole_columns
 from colonnade.conversations.linear.noisy.party import NoisyParty
 from colonnade.conversations.linear.noisy.row_noise import Loudness
 from colonnade.conversations.linear.noisy.whole_columns import WholeColumns
+from colonnade.conversations.linear.parties.blind_refusals import refuse_wide
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.linear.tune import sum_to_all
 from colonnade.conversations.pieces import collect_pieces, cut, give_pieces, messages
@@ -107,6 +108,9 @@ class DealtParty(NoisyParty):
         )
         self.products.passes = self.terms.passes - self.lbfgs.state.steps
         await self.products.set_up()
+        if not self.terms.tight:
+            widths = {side.roles.owner: side.asker.width for side in self.products.sides if side.asker}
+            refuse_wide(self.context, widths, "bring fewer, or take vfb2-saga and reveal = 'never'")
 
     def _settled(self, total: Floats) -> Floats:
         """Return the label holder's word on noise, as a code, and on the unit of theta."""

@@ -45,6 +45,7 @@ from colonnade.conversations.linear.noisy.noisy_lbfgs import few_bits
 from colonnade.conversations.linear.noisy.party import NoisyParty
 from colonnade.conversations.linear.noisy.product_forms import LOUD, Form, Reaches, Whole, code_of, size_of
 from colonnade.conversations.linear.noisy.row_noise import Loudness
+from colonnade.conversations.linear.parties.blind_refusals import refuse_wide
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.peer_line import PeerLine
 from colonnade.errors import FixedPointOverflow, ProtocolError
@@ -108,6 +109,8 @@ class EncryptedParty(NoisyParty):
                 "be: noise goes by that, and would hide nothing"
             )
         width = int(told[0])
+        if not self.terms.tight:
+            refuse_wide(self.context, {self.line.peer: width}, "set reveal = 'never'")
         self.asked = Asked(rows, width, together_for(self.ring, min(rows, ROWS), width), told[2:])
         self.longest = size_of(int(told[1]))
         self.unit = 2.0 ** await self.agree()

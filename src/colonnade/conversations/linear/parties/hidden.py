@@ -27,6 +27,7 @@ from colonnade.conversations.blind.scale import BITS, Scale
 from colonnade.conversations.blind.shared_theta import SharedSines, Sines
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import MEGA, Mark
+from colonnade.conversations.linear.parties.blind_refusals import refuse_wide
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.pacing.schedule import Schedule
 from colonnade.errors import FixedPointOverflow, JobError, ProtocolError
@@ -113,6 +114,8 @@ class HiddenTraining:
         if self.me == self.pair.asker:
             _ = self.y  # labels that do not fit are refused before anything is sent
         await self.products.set_up()
+        widths = {owner: part.shape[1] for owner, part in self.products.parts.items()}
+        refuse_wide(self.context, widths, "bring fewer, or set secure.scores = 'open' and reveal = 'never'")
         free = await self._free()
         schedule, together = self.schedule, max(1, LOT // self.schedule.largest)
         for first in range(0, schedule.rounds, schedule.per_epoch):
