@@ -20,8 +20,14 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     rounds: int
     bytes: int
-    loss: float  # of the training rows with its penalty: what is minimised
+    loss: float  # of the training rows with its penalty: the objective
+    train_loss: float | None = None  # of the training rows alone, which people compare; None before 0.3
     test: dict[str, float] = {}  # metrics of the test rows, where they were scored at that moment
+
+    @property
+    def shown(self) -> float:
+        """The loss that people are shown: without its penalty, where it is known."""
+        return self.loss if self.train_loss is None else self.train_loss
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,7 +47,7 @@ def test_a_run_is_found_in_mlflow_as_it_was(folder: Path, tmp_path: Path) -> Non
     assert run.data.params["train.epochs"] == "3"
     assert run.data.params["algorithm"] == "vfb2-saga"
     losses = client.get_metric_history(run.info.run_id, "loss")
-    assert [(m.step, m.value) for m in losses] == [(m.epoch, m.loss) for m in result.history]
+    assert [(m.step, m.value) for m in losses] == [(m.epoch, m.train_loss) for m in result.history]
     assert final_metrics(result).items() <= run.data.metrics.items()
     assert {file.path for file in client.list_artifacts(run.info.run_id)} >= {"result.json", "job.toml"}
 

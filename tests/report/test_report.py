@@ -52,7 +52,7 @@ def test_a_figure_is_a_whole_file_with_labelled_axes(result: Result, tmp_path: P
         "simulated time [ms]",
         "rounds",
         "sent by all parties [kB]",
-        "training loss above the pooled optimum",
+        "objective above the pooled optimum",
     }
     assert {*labels, headline(result)} <= words
     assert [path.name for path in tmp_path.iterdir()] == ["loss.svg"]
@@ -87,7 +87,7 @@ def test_the_scale_is_logarithmic_only_where_it_can_be(result: Result) -> None:
     figure = loss_figure(msgspec.structs.replace(result, pooled=lower))
     assert all(fits(each, losses) for each in heights(figure))
     words = {each.text for each in parts(figure, "text")}
-    assert {"training loss with its penalty", "pooled optimum"} <= words
+    assert {"objective: training loss with penalty", "pooled optimum"} <= words
     assert len(parts(figure, "line", "rule")) == 4  # one in every chart, and in the legend
 
 
@@ -139,7 +139,7 @@ def test_words(result: Result) -> None:
     assert headline(result) == "vfb2-sgd on breast-cancer: 3 parties, 2 hold the label, simulated world"
     assert [name for name, _, _ in metric_rows(result)][:3] == [
         "training loss",
-        "with its penalty",
-        "above the pooled optimum",
+        "objective (with penalty)",
+        "objective above the pooled optimum",
     ]
     assert [name for name, _ in cost_rows(result)][:3] == ["training", "simulated time", "real time"]

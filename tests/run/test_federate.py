@@ -208,6 +208,7 @@ def test_a_target_that_is_met_at_a_mark_is_one_moment_of_the_history(algorithm: 
     assert rounds == sorted(set(rounds))
     last = result.history[-1]
     assert last.epoch < 40
+    assert (last.train_loss, last.loss) == (result.metrics["train_loss"], result.metrics["objective"])
     assert (last.loss, last.test["test_loss"]) == (result.metrics["objective"], result.metrics["test_loss"])
 
 

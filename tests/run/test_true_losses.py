@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -14,7 +15,9 @@ from sklearn.metrics import log_loss
 from colonnade.cli import main
 from colonnade.job import job_from
 from colonnade.job.writing import as_toml
-from colonnade.result import read_result
+from colonnade.report.summary import moment_line
+from colonnade.result import Moment, read_result
+from colonnade.run.federate import federate
 
 SETS = {"binary": load_breast_cancer, "multiclass": load_iris, "regression": load_diabetes}
 
@@ -58,3 +61,17 @@ def test_test_loss_follows_from_the_test_scores(algorithm: str, task: str, tmp_p
     assert result.metrics["test_loss"] == pytest.approx(expected, rel=1e-6)
     if algorithm in ("lbfgs", "vfb2-saga"):
         assert result.metrics["objective"] > 1.001 * result.metrics["train_loss"]
+
+
+def test_the_loss_that_is_shown_while_a_run_trains_has_no_penalty() -> None:
+    data = {"train": "breast-cancer", "parties": 3}
+    heard: list[Moment] = []
+    job = job_from({"algorithm": "lbfgs", "data": data, "secure": {"labels": "clear"}, "train": {"l2": 0.3}})
+    result = federate(job, progress=heard.append).result
+    last = heard[-1]
+    assert last.shown == pytest.approx(result.metrics["train_loss"])
+    assert last.loss == pytest.approx(result.metrics["objective"])
+    assert f"loss {last.train_loss:.6f}  objective {last.loss:.6f}" in moment_line(last, 300)
+    plain = msgspec.structs.replace(last, train_loss=None)  # as 0.2 wrote it
+    assert f"loss {last.loss:.6f}  " in moment_line(plain, 300)
+    assert "objective" not in moment_line(plain, 300)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from colonnade.report.summary import duration, moment_line, size
+from colonnade.report.summary import duration, losses, moment_line, size
 from colonnade.result import Moment
 
 EVERY_S = 5.0  # between two lines of a log
@@ -114,7 +114,7 @@ def _on_bar(bar: Progress, epochs: int) -> Reporter:
     task: TaskID = bar.add_task("starting", total=None, status="")
 
     def moment(moment: Moment) -> None:
-        status = f"loss {moment.loss:.6f}  {size(moment.bytes)}"
+        status = f"{losses(moment)}  {size(moment.bytes)}"
         if moment.seconds > 0:
             status += f"  {moment.rounds / moment.seconds:,.0f} rounds/s"
         if moment.virtual_seconds is not None:

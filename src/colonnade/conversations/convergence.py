@@ -97,9 +97,12 @@ class Ending:
         if self.pace.fades and self.pace.tolerance:
             self.converged = None if faded_out(losses, self.start) else False
 
-    def check(self, loss: float, *, final: bool) -> None:
-        """Raise if a loss is not finite or, at the end, above that of scores of zero."""
-        if not math.isfinite(loss):
+    def check(self, loss: float, penalty: float, *, final: bool) -> None:
+        """Raise if a loss or its penalty is not finite or, at the end, the loss above that of scores of zero.
+
+        A network's penalty is no sign of steps that are too long: its weights do not begin at zero.
+        """
+        if not math.isfinite(loss + penalty):
             raise Diverged(f"the loss is not finite any more; use a smaller step: {ADVICE}")
         if final and loss > self.start + 1e-6 * abs(self.start):
             if not self.strict:

@@ -85,7 +85,7 @@ class Scribe:
         """Return the same where the mean loss of the training rows is known, and nobody keeps their
         scores."""
         loss = float(mean + penalty)
-        self.ending.check(loss, final=mark.final)
+        self.ending.check(float(mean), penalty, final=mark.final)
         virtual, test = self.clock.virtual, {}
         if self.y_test is not None and z_test is not None:
             test = metrics_of(self.loss, z_test, self.y_test)
@@ -96,6 +96,7 @@ class Scribe:
             rounds=mark.rounds,
             bytes=sent,
             loss=loss,
+            train_loss=float(mean),
             test=test,
         )
         if mark.final:
@@ -104,7 +105,7 @@ class Scribe:
         if mark.final and self.history and self.history[-1].rounds == mark.rounds:
             # a target met at a mark ended the run there: both are one moment, at the time it was reached
             known = self.history[-1]
-            self.history[-1] = msgspec.structs.replace(known, loss=loss, test=test)
+            self.history[-1] = msgspec.structs.replace(known, loss=loss, train_loss=float(mean), test=test)
         else:
             self.history.append(moment)
             self.ending.stopped |= self.progress(moment) is True

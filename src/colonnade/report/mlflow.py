@@ -33,7 +33,12 @@ def log_run(folder: Path, uri: str | None, experiment: str, *, with_models: bool
     for name, value in parameters(result, folder):
         client.log_param(run, name, value[:LONGEST])
     for moment in result.history:
-        for name, number in (("loss", moment.loss), ("bytes", moment.bytes), *moment.test.items()):
+        for name, number in (
+            ("loss", moment.shown),
+            ("objective_by_epoch", moment.loss),
+            ("bytes", moment.bytes),
+            *moment.test.items(),
+        ):
             client.log_metric(run, name, number, step=moment.epoch)
     for name, number in final_metrics(result).items():
         client.log_metric(run, name, number)

@@ -11,8 +11,8 @@ from colonnade.result import Compared, Cost, Moment, Result, Worth
 
 NAMES = {
     "train_loss": "training loss",
-    "objective": "with its penalty",
-    "suboptimality": "above the pooled optimum",
+    "objective": "objective (with penalty)",
+    "suboptimality": "objective above the pooled optimum",
     "test_loss": "test loss",
     "test_accuracy": "test accuracy",
     "test_auc": "test AUC",
@@ -184,7 +184,7 @@ def ending_line(result: Result) -> str:
     run ended."""
     if result.converged is None:
         gap = result.metrics.get("suboptimality")
-        above = "" if gap is None else f", {metric('suboptimality', gap)} above the optimum"
+        above = "" if gap is None else f", its objective {metric('suboptimality', gap)} above the optimum"
         return f"ended after its {result.cost.epochs} epochs{above}"
     if result.converged:
         return f"converged: the loss had stopped falling after {result.cost.epochs} epochs"
@@ -194,18 +194,24 @@ def ending_line(result: Result) -> str:
 
 
 def not_converged(history: Sequence[Moment]) -> str:
-    """Return the words for a run that its epochs ended, with how much its loss still fell."""
+    """Return the words for a run that its epochs ended, with how much its objective still fell."""
     *before, last = history
     fell = ""
     if before and (epochs := last.epoch - before[-1].epoch) > 0:
-        fell = f": the loss still fell by {max(before[-1].loss - last.loss, 0.0) / epochs:.2g} an epoch"
+        fell = f": the objective still fell by {max(before[-1].loss - last.loss, 0.0) / epochs:.2g} an epoch"
     return f"not converged after {last.epoch} epochs{fell}; raise train.epochs"
 
 
 def moment_line(moment: Moment, epochs: int) -> str:
     """Return one evaluation as a line of text, for a log."""
     when = moment.seconds if moment.virtual_seconds is None else moment.virtual_seconds
-    return f"epoch {moment.epoch}/{epochs}  loss {moment.loss:.6f}  {size(moment.bytes)}  {duration(when)}"
+    return f"epoch {moment.epoch}/{epochs}  {losses(moment)}  {size(moment.bytes)}  {duration(when)}"
+
+
+def losses(moment: Moment) -> str:
+    """Return the training loss of a moment and, where there is a penalty, the objective beside it."""
+    objective = "" if moment.loss == moment.shown else f"  objective {moment.loss:.6f}"
+    return f"loss {moment.shown:.6f}{objective}"
 
 
 def size(count: float) -> str:

@@ -40,7 +40,7 @@ def loss_charts(runs: Mapping[str, Result]) -> list[Chart]:
     gaps = {name: _gaps(run) for name, run in runs.items()}
     log = all(gap > 0 for each in gaps.values() for gap in each)
     heights = gaps if log else {name: [m.loss for m in run.history] for name, run in runs.items()}
-    label = "training loss above the pooled optimum" if log else "training loss with its penalty"
+    label = "objective above the pooled optimum" if log else "objective: training loss with penalty"
     y = Axis.around(label, [value for each in heights.values() for value in each], log=log)
     size, unit = next(each for each in UNITS if max(m.bytes for m in moments) >= each[0] or each[0] == 1.0)
     scale, second = (1.0, "s") if max(map(when, moments)) >= 1 else (1e-3, "ms")
@@ -67,7 +67,7 @@ def loss_charts(runs: Mapping[str, Result]) -> list[Chart]:
 
 
 def _gaps(run: Result) -> list[float]:
-    """Return the loss above the pooled optimum at every moment; minus infinity without an optimum."""
+    """Return the objective above the pooled optimum at every moment; minus infinity without an optimum."""
     optimum = optimum_of(run)
     return [moment.loss - (float("inf") if optimum is None else optimum) for moment in run.history]
 

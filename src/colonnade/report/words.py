@@ -10,8 +10,8 @@ ALWAYS = {
     "alone": "a model that the label holder could train today, with its own columns and nobody's help",
     "95% interval": "where the figure of other rows of the same kind would lie, 95 times in 100 "
     "(DeLong's for AUC, Wilson's for accuracy)",
-    "above the pooled optimum": "the training loss with its penalty, less the least that pooled training "
-    "reaches",
+    "objective": "the training loss with its penalty: what training minimises",
+    "above the pooled optimum": "the objective, less the least that pooled training reaches",
     "penalty": "what is added to the loss so that weights stay small (train.l2, train.l1); losses are "
     "compared without it",
     "score": "the number that a model gives a row before it becomes a probability or a class; every party "

@@ -355,7 +355,7 @@ async def _mean_parts(session: RunSession, terms: Terms, mean: Floats) -> dict[s
 
 def as_event(moment: Moment, epochs: int) -> Event:
     """Return the event that shows a measurement to operators."""
-    return Event("training", moment.epoch, epochs, moment.loss)
+    return Event("training", moment.epoch, epochs, moment.shown)
 
 
 class Trained(TypedDict):

@@ -290,7 +290,7 @@ class Runs:
         run.followed.tell(training.as_event(moment, terms.train.epochs))
         for peer in run.session.peers:
             seen = terms.use.loss_seen_by == "all" or peer in terms.active
-            said = Progress(run.id, moment.epoch, moment.loss if seen else None)
+            said = Progress(run.id, moment.epoch, moment.shown if seen else None)
             self.spawn(self.peers.send(peer, said))
 
     async def progressed(self, peer: str, message: Progress) -> None:
