@@ -54,7 +54,7 @@ def test_a_job_that_does_not_say_keeps_weights_in_parts_where_that_can_be(
 
 @pytest.mark.parametrize("parties", [2, 3])
 def test_a_job_that_does_not_say_never_trains_in_clear(parties: int) -> None:
-    told = {"name": "repaid", "algorithm": "lbfgs"}
+    told: dict[str, Any] = {"name": "repaid", "algorithm": "lbfgs"}
     told["parties"] = {
         f"party{k}": {"data": "customers", **({"label": True} if k == 0 else {})} for k in range(parties)
     }

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from colonnade_bench.defaults.problem import Kind, Problem, folds, parted
+from colonnade_bench.defaults.problem import Frames, Kind, folds, parted
 
 SMALL = 2_000  # rows: of fewer every row is a test row once
 LEAST = 40  # rows of a class: a fold without one of them has no AUC
@@ -59,7 +59,7 @@ TABLES: dict[str, Known] = {
 }
 
 
-def _problems(name: str, known: Known, root: Path) -> Iterator[Problem]:
+def _problems(name: str, known: Known, root: Path) -> Iterator[Frames]:
     """Return the problems of a table; FileNotFoundError if it is not there."""
     frame = pd.read_csv(root / "packages" / f"{known.file}.csv")
     frame = frame.drop(columns=list(known.drop)).dropna(subset=[known.label]).reset_index(drop=True)
@@ -69,6 +69,6 @@ def _problems(name: str, known: Known, root: Path) -> Iterator[Problem]:
     return maker(name, frame, label=known.label, kind=known.kind, companies=known.companies)
 
 
-PACKAGES: dict[str, Callable[[Path], Iterator[Problem]]] = {
+PACKAGES: dict[str, Callable[[Path], Iterator[Frames]]] = {
     name: partial(_problems, name, known) for name, known in TABLES.items()
 }

@@ -29,7 +29,7 @@ from colonnade.job.writing import value_text
 from colonnade.test_scores import FILE, TestScores
 from colonnade_bench.defaults.measure import Quality, _predicted
 from colonnade_bench.defaults.packages import PACKAGES
-from colonnade_bench.defaults.problem import Problem, Rows
+from colonnade_bench.defaults.problem import Frames, Rows
 
 SECUREBOOST, ROUNDS, NEAR = "secureboost", 100, 0.01
 CLEAR = {"secure": {"labels": "clear"}}
@@ -61,7 +61,7 @@ def main() -> None:
     print(f"{near} of {count} are at most a point behind, or have no higher loss")
 
 
-def by_file(problem: Problem) -> Quality:
+def by_file(problem: Frames) -> Quality:
     """Return what `colonnade new` and `colonnade run` reach."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -84,7 +84,7 @@ def as_trees(text: str) -> str:
     return "\n".join(f"{line}\nepochs = {ROUNDS}" if line == "[train]" else line for line in lines) + "\n"
 
 
-def ours(problem: Problem, rows: Rows) -> Quality:
+def ours(problem: Frames, rows: Rows) -> Quality:
     """Return what the estimators reach."""
     holders = list(problem.columns.values())
     more: dict[str, Any] = {
@@ -99,7 +99,7 @@ def ours(problem: Problem, rows: Rows) -> Quality:
     return Quality.of(problem.kind, rows.y_test, model.predict(rows.X_test))
 
 
-def theirs(problem: Problem, rows: Rows) -> Quality:
+def theirs(problem: Frames, rows: Rows) -> Quality:
     """Return what scikit-learn's trees reach on all columns, categories as such."""
     train, test = categories(rows.X, rows.X_test)
     kind = HistGradientBoostingClassifier if problem.kind == "classes" else HistGradientBoostingRegressor

@@ -313,8 +313,8 @@ def test_keys_of_encrypted_runs_are_named_where_nothing_reads_them() -> None:
     for parties in (2, 3, 4):
         data = {"train": "a9a", "parties": parties}
         for given in ({"noise": 2.0, "few_rows": True}, {"epsilon": 3.0}):
-            job = {"algorithm": "lbfgs", "data": data, "secure": {"labels": "blind", **given}}
-            assert not compose(job_from(job)).unused()
+            told = {"algorithm": "lbfgs", "data": data, "secure": {"labels": "blind", **given}}
+            assert not compose(job_from(told)).unused()
     saga = job_from({"algorithm": "vfb2-saga", "data": data, "secure": {"noise": 2.0}})
     assert "secure.noise" in compose(saga).unused()
 
