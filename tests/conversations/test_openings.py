@@ -169,7 +169,8 @@ def test_nothing_crosses_that_is_not_declared(name: str) -> None:
 def test_an_owner_of_more_columns_than_may_be_told_is_refused(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan, data = job_of(name, active=1, **({"rows": 1200} if RUNS[name][0] == "lbfgs" else {}))
+    more: dict[str, Any] = {"rows": 1200} if RUNS[name][0] == "lbfgs" else {}  # or rows are few as it is
+    plan, data = job_of(name, active=1, **more)
     widths = {party: each.prepare().train.width for party, each in data.items() if party != plan.evaluator}
     most = max(widths.values()) - 1
     monkeypatch.setattr("colonnade.run.party.Context", lambda **known: Context(**{**known, "widest": most}))

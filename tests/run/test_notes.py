@@ -26,6 +26,26 @@ def test_every_algorithm_gives_something_away_unless_it_is_alone(algorithm: str)
     assert told_theta == (PRESETS[algorithm].conversation in ("backward", "full"))
 
 
+@pytest.mark.parametrize(
+    ("secure", "evaluate_every", "said"),
+    [
+        ({}, 1, None),
+        ({}, 0, "secure.proofs = 2"),
+        ({"proofs": 2}, 0, None),
+        ({"scores": "hidden"}, 0, "in the end"),
+    ],
+)
+def test_a_run_that_nobody_measures_says_that_a_wrong_word_stays_unseen(
+    secure: dict[str, object], evaluate_every: int, said: str | None
+) -> None:
+    setting = random_tables(parties=3, active=1)
+    train = {"step": 0.1, "evaluate_every": evaluate_every}
+    job = random_job(setting, "vfb-sgd", train=train, secure={"labels": "blind", **secure})
+    found = [note for note in notes(plan_for(job, setting)[0]) if "nothing is measured" in note]
+    assert len(found) == (said is not None)
+    assert all(said in note for note in found if said)
+
+
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
 def test_a_run_says_what_theta_of_its_loss_tells(loss: Loss) -> None:
     setting = random_tables(parties=3, active=1)

@@ -19,6 +19,9 @@ from colonnade.openings.opening import ROWS_A_WEIGHT
 from colonnade.optim.estimators import ESTIMATORS
 
 LARGEST = 2**33  # bytes of veiled columns at the label holder
+UNPROVEN = (
+    "nothing is measured before the end, so a wrong word of a dealer or owner makes another model: {way}"
+)
 
 
 def check_blind(job: Job, preset: Preset) -> None:
@@ -94,13 +97,17 @@ def blind_notes(plan: Plan[Any]) -> list[str]:
             "the logistic function is a sum of sines, within 0.002"
             if LOSSES[plan.objective.loss].shared_form == "sines"
             else "labels and scores must stay in the fixed-point range, and nobody can see whether they do",
+            UNPROVEN.format(way="the label holder sees only how good the model is in the end"),
         ]
+    unproven = not plan.blind.proofs and not plan.pace.evaluate_every
+    found = [UNPROVEN.format(way="secure.proofs = 2 finds it")] if unproven else []
     return [
         f"labels are blind: nobody but {plan.evaluator} learns theta, gradients or labels, unless an owner "
         f"and the party that deals for it collude (dealers: {helpers}); in the end {told}",
         f"{plan.evaluator} learns the total score of every row in every pass, and with as many passes as "
         "there are columns how alike any two rows are; with a dealer's help it would learn columns, and "
         "those of an owner of fewer than six it may find alone (secure.scores = 'hidden' prevents that)",
+        *found,
     ]
 
 
