@@ -265,3 +265,26 @@ def test_weight_of_evidence_needs_two_classes() -> None:
     Path("c.csv").write_text("customer,kind\n" + "".join(f"c{k},{'xyz'[k % 3]}\n" for k in range(60)))
     made = colonnade("new", "c.csv", "shop.csv", "--label", "kind", "--woe")
     assert (made.exit_code, "needs a label of two classes" in made.stderr) == (2, True)
+
+
+def test_codes_gaps_and_counts_are_named_with_the_line_to_paste() -> None:
+    rng = np.random.default_rng(0)
+    rows = ["id,zip,income,visits"]
+    for k in range(200):
+        income = 99999999 if k % 20 == 0 else 20000 + int(rng.integers(0, 30000))
+        rows.append(f"c{k},{10000 + int(rng.integers(0, 9))},{income},{k % 9}")
+    Path("clinic.csv").write_text("\n".join(rows) + "\n")
+    done = colonnade("new", "clinic.csv", "--label", "visits", "--id", "id", "--out", "visits.toml")
+    assert done.exit_code == 0, done.stderr
+    assert "look at: column 'zip' has whole numbers that may be codes" in done.stdout
+    assert 'categorical = ["zip"]' in done.stdout
+    assert "na_values = {income = [99999999]}" in done.stdout
+    assert "the label has whole numbers from 0 to 8, taken for 9 classes" in done.stdout
+    assert 'loss = "poisson" if it counts something' in done.stdout
+    told = json.loads(
+        colonnade("new", "clinic.csv", "--label", "zip", "--id", "id", "--out", "zip.toml", "--json").stdout
+    )
+    assert len(told["look_at"]) == 1  # of the label nothing is a hint: codes are classes
+    job = Path("visits.toml")
+    job.write_text(job.read_text().replace("[train]\n", '[train]\nloss = "poisson"\n'))
+    assert "taken for" not in colonnade("run", "visits.toml", "--no-pooled").stderr

@@ -90,6 +90,9 @@ def new(
     if label is not None:
         say(f"\nlabel:   '{label}' is in {holder.path} ({base_rate(holder, label)})")
     check_ids(surveys, joined_by)
+    hints = [hint for each in surveys for hint in _hints(each, label, joined_by)]
+    for hint in hints:
+        say(f"look at: {hint}")
     if parties is not None:
         _check_parties(parties, holder, label, joined_by)
     joining = evident or Joining.of(surveys, joined_by)
@@ -105,7 +108,7 @@ def new(
     with drafted(out) as draft:
         draft.write_text(text, encoding="utf-8")
     if as_json:
-        print_json({"written": str(out), "label_at": str(holder.path), "found": found})
+        print_json({"written": str(out), "label_at": str(holder.path), "found": found, "look_at": hints})
     named = shlex.quote(str(out))
     say(f"\nwritten: {out}\nnext:    colonnade run {named} --check\n         colonnade run {named} --report")
 
@@ -159,6 +162,15 @@ def _check_parties(parties: int, survey: Survey, label: str | None, ids: Sequenc
         raise DataError(
             f"--parties: {survey.path} has {columns} columns for {parties} parties; each needs one"
         )
+
+
+def _hints(survey: Survey, label: str | None, ids: Sequence[str]) -> list[str]:
+    """Return what the job should say of a file's columns and label, a sentence each."""
+    from colonnade.data.prepare.suspects import before_a_job
+
+    raw = survey.raw
+    y = raw.column(label) if label is not None and survey.has(label) else None
+    return list(before_a_job(raw, [c for c in raw.columns if c not in {label, *ids}], y))
 
 
 def _several_classes(holder: Survey, label: str | None) -> bool:

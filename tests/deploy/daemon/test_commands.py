@@ -222,3 +222,22 @@ def test_a_daemon_of_another_version_says_that_it_does_not_understand(tmp_path: 
     assert answer["code"] == 2
     assert "the daemon of bank does not know what is asked" in answer["error"]
     assert "Start it again" in answer["error"]
+
+
+def test_check_names_codes_and_counts_with_what_a_job_should_say(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    file = tmp_path / "bank" / "customers.csv"
+    header, *rows = file.read_text().splitlines()
+    place = header.split(",").index("repaid")
+    lines = [f"{header},zip"]
+    for k, row in enumerate(rows):
+        cells = row.split(",")
+        cells[place] = str(k % 7)
+        lines.append(",".join([*cells, str(10000 + k % 5)]))
+    file.write_text("\n".join(lines) + "\n")
+    done = run("party", "--check", "-c", str(consortium.config("bank")))
+    assert (
+        "customers: column 'zip' has whole numbers that may be codes; if so say categorical = [\"zip\"]"
+        in (done.stdout)
+    )
+    assert "whole numbers from 0 to 6, taken for 7 classes" in done.stdout

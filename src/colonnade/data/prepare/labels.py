@@ -90,7 +90,8 @@ class Labels:
         if positive is None and len(classes) > 2:
             raise DataError(
                 f"{name}: {len(classes)} different labels ({some(classes)}) where two are needed; list "
-                f"those that count as +1 in positive = [...], or use loss = {USUAL['multiclass']!r}"
+                f"those that count as +1 in positive = [...], or use loss = {USUAL['multiclass']!r}, or for "
+                f"a number {USUAL['regression']!r}, for a count 'poisson'"
             )
         chosen = _second(classes) if positive is None else tuple(_known(v, classes) for v in positive)
         unknown = [v for v in chosen if v not in classes]

@@ -12,7 +12,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows
 from colonnade.data.prepare.categories import Counted
-from colonnade.data.prepare.labels import Labels
+from colonnade.data.prepare.labels import Labels, category_names, guessed_task
 from colonnade.data.read.recognise import numbers_of
 from colonnade.data.table import Column, RawTable, count, some
 from colonnade.job.writing import text, value_text
@@ -93,6 +93,17 @@ def like_codes(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
         whole = len(values) > 0 and np.array_equal(values, np.floor(values))
         if whole and 2 < len(np.unique(values)) <= len(values) / 2:
             yield f"column '{c}' has whole numbers that may be codes; if so say categorical = [{text(c)}]"
+
+
+def before_a_job(raw: RawTable, columns: Sequence[str], label: Column | None) -> Iterator[str]:
+    """Yield a sentence for all in a file that a job should say: gaps, codes and counts written as numbers."""
+    numbers = [] if raw.sparse else [c for c in columns if raw.column(c).dtype != object]
+    yield from like_gaps(raw, numbers)
+    yield from like_codes(raw, numbers)
+    if label is not None and label.dtype != object:
+        label = label[~np.isnan(label.astype(np.float64))]
+        if len(label) and guessed_task(label, "the label") == "multiclass":
+            yield from like_counts(Labels("multiclass", category_names(label)), label)
 
 
 def counts_rows(values: Column) -> bool:

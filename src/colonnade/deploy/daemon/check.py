@@ -14,6 +14,7 @@ from importlib.util import find_spec
 import msgspec
 import numpy as np
 
+from colonnade.data.prepare.suspects import before_a_job
 from colonnade.data.read.facts import facts_of
 from colonnade.data.read.ids import shown
 from colonnade.data.table import RawTable
@@ -119,6 +120,7 @@ def _entry(settings: Settings, name: str, entry: Entry, there: set[str]) -> Iter
         f"{'label ' + entry.label if entry.label else 'no label'}, offers {columns}{_gaps(kept)}"
     )
     yield from (f"{name}: {text}" for text in (*facts_of(path), *raw.reading.said, *raw.reading.warned))
+    yield from (f"{name}: {text}" for text in before_a_job(raw, offered, raw.y))
 
 
 def _gaps(raw: RawTable) -> str:
