@@ -35,11 +35,13 @@ def numbers(kind: str, table: Any) -> Any:
             return table.to_pandas()
         case "duckdb":
             return pytest.importorskip("duckdb").from_arrow(table)
+        case "ibis":
+            return pytest.importorskip("ibis").memtable(table)
         case other:
             raise AssertionError(other)
 
 
-@pytest.mark.parametrize("kind", ["pyarrow", "reader", "capsule", "polars", "pandas", "duckdb"])
+@pytest.mark.parametrize("kind", ["pyarrow", "reader", "capsule", "polars", "pandas", "duckdb", "ibis"])
 def test_a_frame_trains_the_model_of_its_numbers(kind: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 4))
