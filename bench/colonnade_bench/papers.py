@@ -99,6 +99,18 @@ def here(names: Sequence[str]) -> Here:
     return Here(list(dict.fromkeys(found)), missing)
 
 
+def nothing_here(part: str, names: Sequence[str]) -> str:
+    """Say that a part cannot be measured, as no set that it takes is on this machine.
+
+    >>> nothing_here("Figure 2", ["webspam"])
+    'Figure 2 is left out: webspam is not on this machine; `colonnade datasets` says where to get it'
+    """
+    one = len(names) == 1
+    where = f"{names[0]} is not" if one else f"none of {', '.join(names)} is"
+    how = f"`colonnade datasets` says where to get {'it' if one else 'them'}"
+    return f"{part} is left out: {where} on this machine; {how}"
+
+
 def first_here(names: Sequence[str]) -> str | None:
     """The first of these sets that is on this machine."""
     return next((name for name in names if available(name)), None)

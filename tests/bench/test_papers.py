@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
 from colonnade.data.datasets.loading import load_dataset
+from colonnade.errors import DataError
 from colonnade.job import Data
 from colonnade_bench import papers
 from colonnade_bench.asyrevel import asyrevel
@@ -177,3 +179,26 @@ def test_the_file_is_read_as_the_set(w8a: Path) -> None:
     assert (train.rows, len(train.columns)) == (160, 300)
     assert test is not None
     assert test.rows == 60
+
+
+@pytest.mark.parametrize(
+    ("bench", "part", "left_out"),
+    [
+        (vfb2, "speedup", "Figure 2 is left out: none of webspam, mnist-4v9 is on this machine"),
+        (vfb2, "lossless", "losslessness is left out: none of a9a, phishing is on this machine"),
+        (vfb2, "slow", "losslessness with a slow party is left out"),
+        (asysqn, "figure4", "Figure 4 is left out: none of epsilon, mnist-4v9 is on this machine"),
+        (asysqn, "closed-form", "CRUI beside the closed form is left out: mnist is not on this machine"),
+    ],
+)
+def test_a_part_without_a_set_is_named_and_not_passed_over(
+    w8a: Path, tmp_path: Path, bench: Any, part: str, left_out: str
+) -> None:
+    said: list[str] = []
+    bench.run(True, tmp_path / "out", said.append, only=[part])
+    assert any(line.startswith(left_out) for line in said)
+
+
+def test_a_part_that_needs_one_set_says_how_to_get_it(w8a: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="colonnade datasets --get a9a"):
+        vfb2.run(True, tmp_path / "out", quiet, only=["curves"])

@@ -21,7 +21,15 @@ from colonnade_bench.linear.slow_party import SPLITS as SLOW_SPLITS
 from colonnade_bench.linear.slow_party import SlowParty
 from colonnade_bench.linear.sqn_figures import crui_on, figure_2, figure_3, figure_4
 from colonnade_bench.linear.sweep import PAIRS, Case, every_case, set_names, sweep
-from colonnade_bench.papers import ASYSQN, ASYSQN_FIGURE_4, ASYSQN_TABLE_4, MORE, first_here, here
+from colonnade_bench.papers import (
+    ASYSQN,
+    ASYSQN_FIGURE_4,
+    ASYSQN_TABLE_4,
+    MORE,
+    first_here,
+    here,
+    nothing_here,
+)
 
 PARTS = {
     "cti": "Table 3: a vector over a scalar",
@@ -92,6 +100,8 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> Non
         case "closed-form" if available("mnist"):
             estimators, rows = (("sgd",), 1536) if quick else (ESTIMATORS, 4096)
             crui(bench, costs, say, estimators=estimators, speeds=_speeds(quick), rows=rows)
+        case "closed-form":
+            say(nothing_here("CRUI beside the closed form", ["mnist"]))
         case "processes":
             crui_of_processes(bench, say, speeds=_speeds(quick)[::2], batch=9 if quick else 4)
         case "rounds":
@@ -103,6 +113,8 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> Non
         case "figure4" if name := first_here(ASYSQN_FIGURE_4):
             epochs, rows = (6, 1_024) if quick else (12, 5_000)
             figure_4(bench, costs, say, name, counts=(1, 2, 4, 8), epochs=epochs, rows=rows)
+        case "figure4":
+            say(nothing_here("Figure 4", ASYSQN_FIGURE_4))
         case "sweep":
             sweep(bench, say, _swept_cases(which[:1], quick), which[1:] or _kinds(quick))
         case "lossless":

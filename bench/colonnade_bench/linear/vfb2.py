@@ -19,7 +19,7 @@ from colonnade_bench.linear.pace import ESTIMATORS, loss_curves, speedup, stragg
 from colonnade_bench.linear.rates import first_order
 from colonnade_bench.linear.slow_party import SPLITS as SLOW_SPLITS
 from colonnade_bench.linear.slow_party import SlowParty
-from colonnade_bench.papers import MORE, VFB2, VFB2_FIGURE_2, VFB2_TABLE_2, first_here, here
+from colonnade_bench.papers import MORE, VFB2, VFB2_FIGURE_2, VFB2_TABLE_2, first_here, here, nothing_here
 
 TITLE = "VFB2: label holders send theta back"
 PARTS = {
@@ -90,6 +90,8 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> Non
             estimators, problems = (which[:1], which[1:]) if which else (ESTIMATORS, _problems(quick))
             terms |= {"estimators": estimators, "regularizers": problems}
             speedup(bench, calibrated(out), say, name, **terms)
+        case "speedup":
+            say(nothing_here("Figure 2", VFB2_FIGURE_2))
         case "curves":
             sets, problems = (which[:1], which[1:]) if which else (_curved(quick), _problems(quick))
             loss_curves(
