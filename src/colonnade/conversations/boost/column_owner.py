@@ -10,12 +10,11 @@ from colonnade.conversations.boost.clear import ClearTeller, Teller
 from colonnade.conversations.boost.long_messages import complete, send_long
 from colonnade.conversations.boost.sealed import WORK, SealedTeller, seals
 from colonnade.conversations.boost.settings import BoostSettings
+from colonnade.conversations.boost.sides import heard_sides, tell_sides
 from colonnade.conversations.boost.veiled import VeilDealer, VeiledTeller, VeilStreams, pays, ring_bytes
 from colonnade.conversations.boost.wire import (
     GROWN,
-    bits_of,
     divided,
-    flags_of,
     forest_of,
     joined_of,
     level_of,
@@ -25,8 +24,8 @@ from colonnade.conversations.boost.wire import (
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation
 from colonnade.errors import ProtocolError
-from colonnade.messages import Announce, Bins, Divide, Gradients, Grown, Histograms, Joined, Sets, Sides
-from colonnade.net.expect import PACKED, Number, expect, octets, out_of_turn, said_by, whole
+from colonnade.messages import Announce, Bins, Divide, Gradients, Grown, Histograms, Joined, Sets
+from colonnade.net.expect import PACKED, Number, octets, out_of_turn, said_by, whole
 from colonnade.secure.streams import Roles
 from colonnade.state import Declared
 from colonnade.trees.bins import Codes, Flags
@@ -227,18 +226,11 @@ class ColumnOwner:
         if (level.party == me).any():
             with said_by(self.root):
                 sides.append((me, self.own.left(level, frontier)))
-            said = Sides(tag, bits_of(sides[0][1]))
             alone = level.last or self.context.plan.settings.additive
             others = [] if alone else [self.parties[place] for place in turn]
-            for peer in sorted({self.root, *others} - {net.me}):
-                await send_long(net, peer, said)
+            await tell_sides(net, tag, sides[0][1], sorted({self.root, *others} - {net.me}))
         if not level.last:
-            for party in level.others(me):
-                rows = int(frontier.counts[level.party == party].sum())
-                name, size = self.parties[party], -(-rows // 8)
-                heard = await complete(net, name, await net.recv(Sides, name, tag, left=PACKED), size)
-                expect(name, heard, {"left": octets(size)})
-                sides.append((party, flags_of(heard.left, rows)))
+            sides += await heard_sides(net, tag, level, frontier, self.parties, me)
         return joined_sides(sides, level, frontier)
 
     async def _measure(self, splits: Splits) -> None:

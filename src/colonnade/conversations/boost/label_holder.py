@@ -10,12 +10,11 @@ from colonnade.conversations.boost.clear import ClearReader, HistogramReader, No
 from colonnade.conversations.boost.long_messages import complete, send_long
 from colonnade.conversations.boost.sealed import SealedReader, seals
 from colonnade.conversations.boost.settings import BoostSettings
+from colonnade.conversations.boost.sides import heard_sides, tell_sides
 from colonnade.conversations.boost.veiled import VeiledReader, VeilStreams, pays, ring_bytes
 from colonnade.conversations.boost.wire import (
-    bits_of,
     check_constraints,
     divide_for,
-    flags_of,
     grid_of,
     grown_of,
     receive_outcomes,
@@ -23,8 +22,8 @@ from colonnade.conversations.boost.wire import (
 )
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark, Scribe
-from colonnade.messages import Bins, Gradients, Histograms, Joined, Sets, Sides
-from colonnade.net.expect import PACKED, Number, expect, octets, said_by, whole
+from colonnade.messages import Bins, Gradients, Histograms, Joined, Sets
+from colonnade.net.expect import PACKED, Number, octets, said_by, whole
 from colonnade.net.expect import words as words_due
 from colonnade.secure.streams import Roles
 from colonnade.state import Declared
@@ -261,14 +260,8 @@ class TreeLabelHolder:
         if (level.party == self.me).any():
             sides.append((self.me, self.own.left(level, frontier)))
             if not level.last:
-                for _, name in self._others(turn):
-                    await send_long(net, name, Sides(tag, bits_of(sides[0][1])))
-        for party in level.others(self.me):
-            rows = int(frontier.counts[level.party == party].sum())
-            name, size = self.parties[party], -(-rows // 8)
-            heard = await complete(net, name, await net.recv(Sides, name, tag, left=PACKED), size)
-            expect(name, heard, {"left": octets(size)})
-            sides.append((party, flags_of(heard.left, rows)))
+                await tell_sides(net, tag, sides[0][1], [name for _, name in self._others(turn)])
+        sides += await heard_sides(net, tag, level, frontier, self.parties, self.me)
         return joined_sides(sides, level, frontier)
 
     # --- measuring ----------------------------------------------------------------------------------
