@@ -9,9 +9,12 @@ import msgspec
 import pytest
 from tests.deploy import companies
 
-from colonnade.deploy.daemon import operators
+from colonnade.deploy.books.journal import Journal
+from colonnade.deploy.daemon import commands, operators, verbs
+from colonnade.deploy.models import stored_shares
 from colonnade.deploy.people_settings import Person
 from colonnade.errors import JobError, ShareError
+from colonnade.shares import now
 
 ADA = Person("ada", "test")
 
@@ -56,6 +59,32 @@ def test_models_are_deleted_unless_they_are_in_use(tmp_path: Path) -> None:
     companies.together(consortium, program)
     kept = companies.read_decisions(consortium.folder("bank") / "runs" / "journal.jsonl")
     assert [each.what for each in kept][-1] == "deleted"
+
+
+def test_what_a_partner_still_has_scored_is_not_too_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shop promotes nothing itself: what it knows is that the bank asked for scores."""
+    consortium = companies.lay_out(tmp_path)
+    job = companies.job(train={"epochs": 2, "batch": 32})
+
+    async def program(daemons: Any) -> None:
+        bank, shop = daemons["bank"], daemons["shop"]
+        models = [(await bank.train(job)).model for _ in range(2)]
+        shop.settings = msgspec.structs.replace(shop.settings, retention_days=30)
+        later = now(40 * 86400.0)
+        with monkeypatch.context() as patch:  # 40 days later the bank has scores of the first
+            for module in ("deploy.books.scored", "deploy.books.journal", "deploy.runs.run"):
+                patch.setattr(f"colonnade.{module}.now", lambda seconds=0.0: later)
+            request = commands.PredictRequest(models[0], [["C00401"]], "applicants")
+            await verbs.act(bank, request, lambda event: None, ADA)
+            for daemon in daemons.values():
+                await companies.settled(daemon)
+        monkeypatch.setattr(stored_shares, "now", lambda seconds=0.0: now(60 * 86400.0 + seconds))
+        shop.journal = Journal(shop.journal.path)  # as after a restart
+        assert await operators.delete_old(shop) == [models[1]]
+
+    companies.together(consortium, program)
 
 
 def test_scores_of_test_rows_are_not_stored_where_the_settings_say_so(tmp_path: Path) -> None:

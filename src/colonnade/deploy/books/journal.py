@@ -34,6 +34,9 @@ SETS = 1000  # of ids of one peer that are known again
 KEPT = 20
 SHOWN = 200  # decisions that are kept in memory
 
+SCORES_OF = "scores of "
+"""What a scoring session is about: these words, and a model."""
+
 POLICY = "policy"
 """Who decided, where nobody was asked."""
 
@@ -228,6 +231,7 @@ class Journal:
     common: dict[tuple[str, str], str] = field(default_factory=dict)
     witnessed: Witnessed = field(default_factory=Witnessed)
     scored: ScoredRows = field(default_factory=ScoredRows)
+    used: dict[str, str] = field(default_factory=dict)  # by model: when it was last scored with
     settings: str = ""  # the hash of the settings that were written down last
     on_disk: ChainEnd = field(default_factory=ChainEnd)
 
@@ -238,6 +242,8 @@ class Journal:
         for each in written:
             if isinstance(each, (Decision, Ended)):
                 self.decided.note(each)
+            if isinstance(each, (Ended, ScoredLine)):
+                self._note_use(each)
             elif isinstance(each, Comparison):
                 self._remember(each)
             elif isinstance(each, ComparisonOutcome):
@@ -260,11 +266,20 @@ class Journal:
         """Count a run that is over, keep it among the last few, and write it down."""
         self.ended[run.state] += 1
         self.decided.note(run)
+        self._note_use(run)
         self.runs = [*self.runs[1 - KEPT :], run]
         try:
             self._write(msgspec.structs.replace(run, losses=[]))
         except ShareError:  # it is over all the same
             log.exception("the end of run %s is not in the journal", run.run)
+
+    def _note_use(self, written: Ended | ScoredLine) -> None:
+        """Remember when a model was last scored with."""
+        match written:
+            case Ended(kind="score", about=about, when=when):
+                self.used[about.removeprefix(SCORES_OF)] = when
+            case ScoredLine(model=model, when=when):
+                self.used[model] = when
 
     def decide(self, decision: Decision) -> None:
         """Write a decision down; when this returns it is on disk."""
@@ -355,6 +370,7 @@ class Journal:
         for each in self.scored.take():
             try:
                 self._write(each)
+                self._note_use(each)
             except ShareError:  # scores go on
                 log.exception("%d rows scored for %s are not in the journal", each.rows, each.asker)
 

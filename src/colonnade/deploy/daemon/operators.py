@@ -133,13 +133,17 @@ async def delete(daemon: Daemon, model: str, who: str, reason: str = "") -> Deci
 
 
 async def delete_old(daemon: Daemon) -> list[str]:
-    """Delete the models that are older than `retention_days` and not in use; returns which."""
+    """Delete the models that are older than `retention_days` and not in use; returns which.
+
+    One that a peer has had scores of since then is in use there.
+    """
     days = daemon.settings.retention_days
     if days is None:
         return []
     gone = []
     for manifest in await asyncio.to_thread(stored_shares.listing, daemon.serving.models):
-        if manifest.created >= stored_shares.now(-days * 86400.0):
+        used = daemon.journal.used.get(manifest.model, manifest.created)
+        if max(used, manifest.created) >= stored_shares.now(-days * 86400.0):
             continue
         try:
             await delete(daemon, manifest.model, "retention", f"older than {days} days")

@@ -7,7 +7,7 @@ import logging
 import time
 from dataclasses import dataclass, field
 
-from colonnade.deploy.books.journal import Ended
+from colonnade.deploy.books.journal import SCORES_OF, Ended
 from colonnade.deploy.books.spent import Spent
 from colonnade.deploy.books.unfinished import Unfinished
 from colonnade.deploy.models.stored_shares import now
@@ -129,7 +129,7 @@ class Run:
         """What the run is about, in words: the job that it trains, or the model that it scores with."""
         if (terms := self.trains) is not None:
             return terms.name
-        return f"scores of {self.work.share.manifest.model}" if isinstance(self.work, ScoringWork) else ""
+        return f"{SCORES_OF}{self.work.share.manifest.model}" if isinstance(self.work, ScoringWork) else ""
 
     def over(self, state: str, reason: str, code: int = 0) -> Ended:
         """Return what is kept of the run, now that it has ended in this way."""
