@@ -166,6 +166,8 @@ def _status(settings: Settings, as_json: bool) -> None:
     for peer, line in found["peers"].items():
         state = f"connected, Colonnade {line['version']}" if line["up"] else "away"
         click.echo(f"  {peer}: {state}{': ' + line['reason'] if line['reason'] else ''}")
+    for name, end in found["certificates"].items():
+        click.echo(f"  the certificate of {name} holds until {end}")
     for number in found["waiting"]:
         click.echo(f"  proposal {number} waits for approval; `colonnade proposals list` shows it")
     for run, state in found["runs"].items():

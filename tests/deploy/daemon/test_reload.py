@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
+import ssl
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -16,12 +17,14 @@ from tests.deploy.companies import connected, job, lay_out, settle
 from tests.deploy.consortium import Consortium
 from tests.patience import until
 
+from colonnade.deploy import expiry
+from colonnade.deploy.daemon import verbs
 from colonnade.deploy.daemon.check import survey
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.errors import CertificateError, ColonnadeError, JobError, Refused
-from colonnade.net.stream import certificates
-from colonnade.net.stream.certificates import der, issue
+from colonnade.net.stream.certificates import der, issue, make_authority
+from colonnade.net.stream.port import free_ports
 
 PAIR = ("bank", "shop")
 LONG = {"train": {"epochs": 400, "batch": 32, "tolerance": 0.0}, "secure": {"labels": "clear"}}
@@ -89,6 +92,52 @@ def test_a_certificate_changes_while_a_run_goes_on(tmp_path: Path) -> None:
 
     auc, _ = together(consortium, program)
     assert auc > 0.85
+
+
+def test_servers_of_the_party_show_renewed_certificates(tmp_path: Path) -> None:
+    pytest.importorskip("aiohttp")
+    from colonnade.deploy.http.control_server import ControlServer
+
+    consortium, (port,) = lay_out(tmp_path, PAIR), free_ports(1)
+    folder = consortium.folder("bank")
+    shown = {}
+    for name in ("old", "new"):
+        make_authority(tmp_path / name)
+        issue(tmp_path / name, "control")
+        shown[name] = (tmp_path / name / "control.crt").read_bytes()
+
+    def put(name: str) -> None:
+        for file in ("control.crt", "control.key"):
+            shutil.copy2(tmp_path / name / file, folder / file)
+
+    put("old")
+    control = f'[control]\nlisten = "127.0.0.1:{port}"\ncertificate = "control.crt"\nkey = "control.key"\n'
+    (folder / "token").write_text("a-token-that-is-long-enough")
+    (folder / "token").chmod(0o600)
+    settle(consortium, "bank", more=f'{control}[people.ada]\ntoken_file = "token"\nroles = ["viewer"]\n')
+
+    async def program(daemons: dict[str, Daemon]) -> None:
+        bank = daemons["bank"]
+        assert bank.settings.control is not None
+        server = ControlServer(bank, bank.settings.control)
+        await server.open()
+
+        async def presented() -> bytes:
+            pem = await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", port))
+            return der(pem.encode())
+
+        assert await presented() == der(shown["old"])
+        (folder / "control.key").write_text("no key")
+        with pytest.raises(CertificateError, match="control: its certificates cannot be used"):
+            await bank.reload()
+        assert await presented() == der(shown["old"])
+        put("new")
+        await bank.reload()
+        assert await presented() == der(shown["new"])
+        assert set(verbs.status(bank)["certificates"]) == {"ca", *PAIR, "control.crt"}
+        await server.close()
+
+    together(consortium, program)
 
 
 def test_a_revoked_peer_is_away_and_a_new_one_comes(tmp_path: Path) -> None:
@@ -217,6 +266,6 @@ def test_check_says_what_ends_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         def now(cls, tz: Any = None) -> Any:
             return datetime.now(UTC) + timedelta(days=350)
 
-    monkeypatch.setattr(certificates, "datetime", Later)
+    monkeypatch.setattr(expiry, "datetime", Later)
     soon = [line for line in survey(settings).offers if "holds for 14 days more" in line]
-    assert {line.partition(".crt")[0] for line in soon} == {f"certificates/{x}" for x in ("ca", *PAIR)}
+    assert {line.split()[3] for line in soon} == {"ca", *PAIR}

@@ -20,14 +20,13 @@ from colonnade.data.read.ids import shown
 from colonnade.data.table import RawTable
 from colonnade.deploy.books.ledger import Ledger
 from colonnade.deploy.books.opened import UNITS, OpenedBooks
+from colonnade.deploy.expiry import SOON_DAYS, ends, left_s
 from colonnade.deploy.models.serving import Serving
 from colonnade.deploy.rows.rows import offered_columns, read_with_ids
 from colonnade.deploy.settings import Code, Entry, Serve, Settings, address
 from colonnade.deploy.tokens import read_token
 from colonnade.errors import ColonnadeError, DataError, JobError, ShareError, suggest
 from colonnade.job import Key
-
-SOON_DAYS = 30  # before a certificate ends that is said
 
 Found = Iterator[str | ColonnadeError]
 """Lines about what there is, and errors about what has to be put right."""
@@ -63,9 +62,10 @@ def _identity(settings: Settings) -> Found:
     yield f"{settings.name} listens on {settings.listen} and knows {', '.join(settings.peers) or 'nobody'}"
     if (elsewhere := _elsewhere(settings)) is not None:
         yield elsewhere
-    for name, days in settings.credentials().days_left().items():
-        if days < SOON_DAYS:
-            yield f"{settings.certificates}/{name}.crt holds for {days} days more; renew it (docs/deploy.md)"
+    settings.credentials()
+    for name, end in ends(settings).items():
+        if (days := int(left_s(end) // 86400)) < SOON_DAYS:
+            yield f"the certificate of {name} holds for {days} days more; renew it (docs/deploy.md)"
     key = settings.path(settings.certificates) / f"{settings.name}.key"
     if key.stat().st_mode & 0o077:
         yield f"{key} can be read by other users of this machine; `chmod 600` it"

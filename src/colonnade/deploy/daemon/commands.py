@@ -187,6 +187,7 @@ class DaemonStatus(TypedDict):
     peers: dict[str, PeerStatus]
     runs: dict[str, str]
     waiting: list[str]
+    certificates: dict[str, str]  # when the first of each file ends
     latest: list[str]
     journal: str
 

@@ -39,6 +39,7 @@ from colonnade.deploy.runs.answering import Answering
 from colonnade.deploy.runs.proposing import Proposing
 from colonnade.deploy.runs.run import Run
 from colonnade.deploy.runs.runs import Runs
+from colonnade.deploy.server_tls import ServerTls
 from colonnade.deploy.settings import Settings, address
 from colonnade.errors import ColonnadeError, JobError
 from colonnade.messages import (
@@ -100,6 +101,7 @@ class Daemon:
         self.counts = DaemonCounts()
         self.shares_held = SharesHeld(settings, self.peers.send)
         self.detached: dict[str, asyncio.Future[Manifest]] = {}  # trainings that no command waits for, by run
+        self.server_tls: list[ServerTls] = []  # of its HTTP servers
         self.invite: Callable[[Person], str] = _no_page
         self.books = Runs(settings, credentials, self.peers, self.journal, Ledger(settings.state), self.apart)
         self.books.watchers.append(self._count)

@@ -54,6 +54,8 @@ async def _reload(daemon: Daemon, settings: Settings) -> str:
         )
     credentials = settings.credentials()
     peers = {peer: address(text, f"peers.{peer}") for peer, text in settings.peers.items()}
+    for server in daemon.server_tls:
+        server.read()  # raises what is wrong with its files
     known = _certificates(daemon.mux.credentials)
     renewed = [name for name, pem in _certificates(credentials).items() if pem != known.get(name)]
     daemon.settings = daemon.books.settings = daemon.shares_held.settings = settings
@@ -63,6 +65,8 @@ async def _reload(daemon: Daemon, settings: Settings) -> str:
     for run in list(daemon.runs.values()):
         if gone := [peer for peer in run.session.peers if peer not in peers]:
             daemon.books.end(run, f"{gone[0]} is no peer of {daemon.me} any more")
+    for server in daemon.server_tls:
+        server.renew()
     await daemon.mux.renew(credentials, peers)
     said = changed + [f"the certificate of {name}" for name in renewed]
     text = f"settings were read again: {', '.join(said) or 'nothing has changed'}"

@@ -43,6 +43,7 @@ from colonnade.deploy.daemon.commands import (
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.daemon.proposal_views import ProposalView
 from colonnade.deploy.daemon.views import ModelView, RunView
+from colonnade.deploy.expiry import ends
 from colonnade.deploy.models.stored_shares import Manifest, StoredShare
 from colonnade.deploy.people_settings import Person, Role
 from colonnade.deploy.process.estimating import Estimate
@@ -288,6 +289,7 @@ def status(daemon: Daemon) -> DaemonStatus:
         },
         "runs": {run.number: run.shown for run in daemon.runs.values()},
         "waiting": [held.number for held in daemon.approvals.held.values()],
+        "certificates": {name: f"{end:%FT%TZ}" for name, end in ends(daemon.settings).items()},
         "latest": daemon.journal.latest,
         "journal": daemon.journal.last,
     }

@@ -21,8 +21,9 @@ from colonnade.deploy.daemon.verbs import act
 from colonnade.deploy.http.connections import listen
 from colonnade.deploy.http.routes import ROUTES, HttpAnswer, HttpProblem, Route, document
 from colonnade.deploy.people_settings import Control, Person, found
+from colonnade.deploy.server_tls import ServerTls
 from colonnade.deploy.tokens import read_token
-from colonnade.errors import EXITS, CertificateError, ColonnadeError, GoesOn, JobError, NotAllowed
+from colonnade.errors import EXITS, ColonnadeError, GoesOn, JobError, NotAllowed
 
 log = logging.getLogger("colonnade.control")
 
@@ -54,7 +55,8 @@ class ControlServer:
             app.router.add_route(route.method, route.path, self._handler(route))
         app.router.add_get(DESCRIPTION, self._describe)
         self._runner = web.AppRunner(app, access_log=None)
-        self._server = await listen(self._runner, "control.listen", self._control.listen, self._tls())
+        tls = self._tls()
+        self._server = await listen(self._runner, "control.listen", self._control.listen, tls)
         log.info("control at %s", self._control.listen)
 
     async def close(self) -> None:
@@ -67,16 +69,11 @@ class ControlServer:
         control, path = self._control, self._daemon.settings.path
         if control.certificate is None or control.key is None:
             return None
-        try:
-            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            context.minimum_version = ssl.TLSVersion.TLSv1_2
-            context.load_cert_chain(path(control.certificate), path(control.key))
-            if control.client_ca is not None:
-                context.load_verify_locations(path(control.client_ca))
-                context.verify_mode = ssl.CERT_OPTIONAL  # a token will do as well
-        except (OSError, ssl.SSLError) as error:
-            raise CertificateError(f"control: its certificates cannot be used: {error}") from error
-        return context
+        client_ca = None if control.client_ca is None else path(control.client_ca)
+        # a token will do as well as a certificate
+        tls = ServerTls("control", path(control.certificate), path(control.key), client_ca, ssl.CERT_OPTIONAL)
+        self._daemon.server_tls.append(tls)
+        return tls.context
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -14,10 +14,10 @@ from contextlib import suppress
 
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http.connections import HANDSHAKE_S, ConnectionLimits
+from colonnade.deploy.server_tls import ServerTls
 from colonnade.deploy.settings import address
 from colonnade.deploy.telemetry import metrics
 from colonnade.deploy.tokens import read_token
-from colonnade.errors import CertificateError
 from colonnade.net.stream.channel import cannot_listen
 
 LIMIT = 8192
@@ -37,11 +37,9 @@ async def serve_telemetry(daemon: Daemon) -> asyncio.Server:
         token = read_token(settings.path(given.token_file), "telemetry.token_file")
     tls = None
     if given.certificate is not None and given.key is not None:
-        try:
-            tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            tls.load_cert_chain(settings.path(given.certificate), settings.path(given.key))
-        except (OSError, ssl.SSLError) as error:
-            raise CertificateError(f"telemetry: its certificate cannot be used: {error}") from error
+        server_tls = ServerTls("telemetry", settings.path(given.certificate), settings.path(given.key))
+        daemon.server_tls.append(server_tls)
+        tls = server_tls.context
     return await _listen(daemon, "telemetry.listen", given.listen or "", token, tls)
 
 

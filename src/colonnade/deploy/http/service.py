@@ -32,10 +32,11 @@ from colonnade.deploy.http.open_session import ANSWER_S, OpenSession, for_client
 from colonnade.deploy.http.openapi import document
 from colonnade.deploy.policy.quotas import Quota
 from colonnade.deploy.rows.rows import digests
+from colonnade.deploy.server_tls import ServerTls
 from colonnade.deploy.settings import Serve
 from colonnade.deploy.terms.terms import Terms
 from colonnade.deploy.tokens import read_token
-from colonnade.errors import CertificateError, ColonnadeError, DataError, Refused
+from colonnade.errors import ColonnadeError, DataError, Refused
 
 log = logging.getLogger("colonnade.service")
 
@@ -87,15 +88,10 @@ class Service:
         serve, path = self._serve, self._daemon.settings.path
         if serve.certificate is None or serve.key is None:
             return None
-        try:
-            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            context.load_cert_chain(path(serve.certificate), path(serve.key))
-            if serve.client_ca is not None:
-                context.load_verify_locations(path(serve.client_ca))
-                context.verify_mode = ssl.CERT_REQUIRED
-        except (OSError, ssl.SSLError) as error:
-            raise CertificateError(f"serve: the service's certificates cannot be used: {error}") from error
-        return context
+        client_ca = None if serve.client_ca is None else path(serve.client_ca)
+        tls = ServerTls("serve", path(serve.certificate), path(serve.key), client_ca)
+        self._daemon.server_tls.append(tls)
+        return tls.context
 
     @web.middleware
     async def _counted(self, request: web.Request, handler: Handler) -> web.StreamResponse:

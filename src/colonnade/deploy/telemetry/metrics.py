@@ -9,10 +9,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from cryptography import x509
-
 from colonnade.deploy.books.ledger import Ledger
 from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.expiry import ends, left_s
 from colonnade.secure.keys import release_of
 from colonnade.shares import now
 
@@ -57,8 +56,8 @@ def _metrics(daemon: Daemon) -> Iterator[tuple[str, str, str, Iterable[Sample]]]
     yield gauge("peer_up", "Whether the line to a peer stands.", up)
     yield counter("peer_sent_bytes", "Bytes sent to a peer, framing included.", _each("peer", mux.sent))
     yield counter("peer_received_bytes", "Bytes received from a peer.", _each("peer", mux.received))
-    left = _certificates(daemon)
-    yield gauge("certificate_left_seconds", "Until a certificate ends, the own and those pinned.", left)
+    left = [({"of": name}, round(left_s(end))) for name, end in ends(daemon.settings).items()]
+    yield gauge("certificate_left_seconds", "Until the first certificate of a file ends, or a list.", left)
     if daemon.no_scores is not None:
         ready = float(not daemon.no_scores)
         yield gauge("service_ready", "Whether the prediction service answers.", _one(ready))
@@ -107,20 +106,6 @@ def _process() -> Iterator[tuple[str, str, str, Iterable[Sample]]]:
         "Processor time of processes of runs that have ended.",
     )
     yield *runs, _one(children.ru_utime + children.ru_stime)
-
-
-def _certificates(daemon: Daemon) -> Iterator[Sample]:
-    """Yield how long the certificates in the folder hold, as they are there now."""
-    settings = daemon.settings
-    folder = settings.path(settings.certificates)
-    for party in ("ca", daemon.me, *settings.peers):
-        try:
-            # of two during a change-over, the one that holds longer
-            held = x509.load_pem_x509_certificates((folder / f"{party}.crt").read_bytes())
-            certificate = max(held, key=lambda each: each.not_valid_after_utc)
-        except (OSError, ValueError):
-            continue  # the lines say what is wrong with it
-        yield {"of": party}, round(certificate.not_valid_after_utc.timestamp() - time.time())
 
 
 def _used(daemon: Daemon) -> Iterator[Sample]:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,6 +32,7 @@ T = TypeVar("T")
 
 VALID_DAYS = 365
 LONGEST_CHAIN = 4
+LISTS = "crl.pem"
 CLOCK_SKEW = timedelta(minutes=5)
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
@@ -199,14 +201,13 @@ class Credentials:
 
     def __post_init__(self) -> None:
         """Check all that can be wrong with the files, before anybody is dialled."""
-        authorities = _certificates(self.ca, "the authority's certificate")
+        authorities = self._authorities
         for authority in authorities:
             _check_dates(authority, "the authority's certificate")
         own = f"the certificate of {self.party}"
         certificate, *between = _certificates(self.certificate, own)
         _check_party(certificate, self.party, own)
-        _check_issued(certificate, [*authorities, *between], authorities, own)
-        self._check_revoked(certificate, own)
+        self._check_revoked([certificate, *_above(certificate, between, authorities, own)], own)
         if self._private.public_key() != certificate.public_key():
             raise CertificateError(
                 f"the key of {self.party} does not match its certificate; issue both again"
@@ -215,8 +216,7 @@ class Credentials:
             what = f"the pinned certificate of {peer}"
             for pinned in _pins(pem, peer):
                 _check_party(pinned, peer, what)
-                between = _certificates(pem, what)
-                _check_issued(pinned, [*authorities, *between], authorities, what)
+                _above(pinned, _certificates(pem, what), authorities, what)
 
     @classmethod
     def load(cls, folder: Path | str, party: str, peers: Iterable[str]) -> Credentials:
@@ -224,7 +224,7 @@ class Credentials:
         folder = Path(folder)
         pinned = {peer: _read(folder / f"{peer}.crt") for peer in peers if peer != party}
         own, key = _read(folder / f"{party}.crt"), _read(folder / f"{party}.key")
-        revoked = _read(folder / "crl.pem") if (folder / "crl.pem").exists() else b""
+        revoked = _read(folder / LISTS) if (folder / LISTS).exists() else b""
         return cls(party, own, key, _read(folder / "ca.crt"), pinned, revoked)
 
     def check(self, peer: str, presented: bytes) -> None:
@@ -239,11 +239,13 @@ class Credentials:
         _check_party(certificate, peer, what)
         if certificate.fingerprint(hashes.SHA256()) not in fingerprints:
             raise CertificateError(f"{what} is not the pinned one; exchange {peer}.crt again")
-        self._check_revoked(certificate, what)
+        between = _certificates(self.pinned[peer], what)
+        self._check_revoked([certificate, *_above(certificate, between, self._authorities, what)], what)
 
-    def _check_revoked(self, certificate: x509.Certificate, what: str) -> None:
-        """Raise CertificateError for a certificate that was taken back, or where nobody knows."""
-        for found in self._lists:
+    def _check_revoked(self, chain: Sequence[x509.Certificate], what: str) -> None:
+        """Raise CertificateError for a certificate that was taken back, or one that signed it, or where
+        nobody knows."""
+        for certificate, found in product(chain, self._lists):
             if found.issuer != certificate.issuer:
                 continue
             if found.next_update_utc is not None and found.next_update_utc < datetime.now(UTC):
@@ -252,21 +254,18 @@ class Credentials:
                     "fetch the authority's new list"
                 )
             if found.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None:
-                raise CertificateError(f"{what} was revoked by its authority")
+                signer = "" if certificate is chain[0] else "the authority that signed "
+                raise CertificateError(f"{signer}{what} was revoked by its authority")
 
     @cached_property
     def _lists(self) -> list[x509.CertificateRevocationList]:
         """The lists of certificates that were taken back, as their authorities have signed them."""
-        authorities = _certificates(self.ca, "the authority's certificate")
-        found = []
-        for pem in re.findall(rb"-----BEGIN X509 CRL-----.+?-----END X509 CRL-----", self.revoked, re.DOTALL):
-            each = _parsed(partial(x509.load_pem_x509_crl, pem), "crl.pem is not a list of certificates")
+        found, authorities = [], [*self._authorities, *self._between]
+        for each in _crls(self.revoked):
             keys = [known.public_key() for known in authorities if known.subject == each.issuer]
             if not any(isinstance(k, ec.EllipticCurvePublicKey) and each.is_signature_valid(k) for k in keys):
-                raise CertificateError("crl.pem is not signed by the authority in ca.crt")
+                raise CertificateError("crl.pem is not signed by the authority in ca.crt, or one below it")
             found.append(each)
-        if self.revoked and not found:
-            raise CertificateError("crl.pem has no list of certificates in PEM form")
         return found
 
     def sign(self, data: bytes) -> bytes:
@@ -293,17 +292,21 @@ class Credentials:
                 return key.public_bytes(serialization.Encoding.DER, form)
         raise CertificateError(f"a signature of {peer} does not fit its pinned certificate")
 
-    def days_left(self) -> dict[str, int]:
-        """Return for how many days each certificate holds, by party; the authority is called ca."""
-        held = {
-            "ca": [_certificate(self.ca, "the authority's certificate")],
-            self.party: [_certificate(self.certificate, f"the certificate of {self.party}")],
-            **{peer: _pins(pem, peer) for peer, pem in self.pinned.items()},
-        }
-        now = datetime.now(UTC)
-        return {
-            name: max((each.not_valid_after_utc - now).days for each in its) for name, its in held.items()
-        }
+    @cached_property
+    def _authorities(self) -> list[x509.Certificate]:
+        return _certificates(self.ca, "the authority's certificate")
+
+    @cached_property
+    def _between(self) -> list[x509.Certificate]:
+        """The authorities between that came with certificates of parties, all of them signed from above."""
+        found = []
+        for pem in (self.certificate, *self.pinned.values()):
+            its = _certificates(pem, "a certificate")
+            for each in its:
+                with suppress(CertificateError):
+                    _above(each, its, self._authorities, "an authority between")
+                    found.append(each)
+        return found
 
     @cached_property
     def _private(self) -> ec.EllipticCurvePrivateKey:
@@ -315,6 +318,34 @@ class Credentials:
             peer: {each.fingerprint(hashes.SHA256()) for each in _pins(pem, peer)}
             for peer, pem in self.pinned.items()
         }
+
+
+def end_of(pem: bytes, *, of_peer: bool = False) -> datetime:
+    """Return when the first certificate of a file ends.
+
+    In the file of a peer that changes over to a new one, those that have ended count no more.
+    """
+    dates = sorted(each.not_valid_after_utc for each in _certificates(pem, "a file of certificates"))
+    now = datetime.now(UTC)
+    return ([date for date in dates if date >= now] or dates[-1:])[0] if of_peer else dates[0]
+
+
+def end_of_lists(pem: bytes) -> datetime | None:
+    """Return until when the lists of a file are good; None where no list says that, or there is none."""
+    with suppress(CertificateError):
+        return min((each.next_update_utc for each in _crls(pem) if each.next_update_utc), default=None)
+    return None
+
+
+def _crls(pem: bytes) -> list[x509.CertificateRevocationList]:
+    """Return the lists of a file; CertificateError where it has none, unless it is empty."""
+    found = re.findall(rb"-----BEGIN X509 CRL-----.+?-----END X509 CRL-----", pem, re.DOTALL)
+    if pem and not found:
+        raise CertificateError(f"{LISTS} has no list of certificates in PEM form")
+    return [
+        _parsed(partial(x509.load_pem_x509_crl, each), f"{LISTS} is not a list of certificates")
+        for each in found
+    ]
 
 
 def names_in(certificate: bytes) -> list[str]:
@@ -354,28 +385,39 @@ def _check_dates(certificate: x509.Certificate, what: str) -> None:
         )
 
 
-def _check_issued(
+def _above(
     certificate: x509.Certificate,
-    known: Sequence[x509.Certificate],
+    between: Sequence[x509.Certificate],
     authorities: Sequence[x509.Certificate],
     what: str,
-) -> None:
-    """Raise CertificateError unless an authority signed a certificate, or others did that it signed."""
-    for _ in range(LONGEST_CHAIN):
-        if any(_is_issued_by(certificate, authority) for authority in authorities):
-            return
-        above = [each for each in known if each != certificate and _is_issued_by(certificate, each)]
+) -> list[x509.Certificate]:
+    """Return those between that lead from a certificate to an authority, as TLS would follow them.
+
+    Raises CertificateError where none do.
+    """
+    found: list[x509.Certificate] = []
+    for below in range(LONGEST_CHAIN):
+        if any(_is_issued_by(certificate, authority, below) for authority in authorities):
+            return found
+        above = [each for each in between if each != certificate and _is_issued_by(certificate, each, below)]
         if not above:
             break
         certificate = above[0]
+        found.append(certificate)
         _check_dates(certificate, f"what signed {what}")
-    raise CertificateError(f"{what} is not signed by the authority in ca.crt")
+    raise CertificateError(f"{what} is not signed by the authority in ca.crt, as far as each may sign others")
 
 
-def _is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+def _is_issued_by(certificate: x509.Certificate, authority: x509.Certificate, below: int) -> bool:
+    """Return whether an authority signed a certificate, and may, with this many others between it and the
+    party's."""
     try:
-        if not authority.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
+        may = authority.extensions.get_extension_for_class(x509.BasicConstraints).value
+        if not may.ca or (may.path_length is not None and may.path_length < below):
             return False
+        with suppress(x509.ExtensionNotFound):
+            if not authority.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign:
+                return False
         certificate.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
         return False

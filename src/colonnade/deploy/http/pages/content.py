@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from colonnade.deploy.books.opened import OpenedBooks
 from colonnade.deploy.daemon import views
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.daemon.proposal_views import proposals
+from colonnade.deploy.expiry import SOON_DAYS, ends, left_s
 from colonnade.deploy.http.pages.access import SignedIn
 from colonnade.deploy.http.pages.parts import form, time
 from colonnade.deploy.http.pages.proposals import waiting
@@ -94,6 +96,9 @@ def overview(daemon: Daemon, session: SignedIn) -> str:
         tag("p", notice, class_="notice bad" if failed else "notice", role="status") if notice else Html(""),
         waiting(proposals(daemon), session),
         _section("Peers", ["peer", "state", "since", "version", ""], map(_peer, views.peers(daemon))),
+        _section(
+            "Certificates", ["of", "holds until", "days left"], map(_certificate, ends(settings).items())
+        ),
         _section("Runs", ["run", "about", "state", "progress"], map(_run, views.runs(daemon))),
         _models(views.stored_models(settings), session),
         _section(
@@ -143,6 +148,12 @@ def _section(title: str, names: Sequence[str], rows: Iterable[Sequence[str]]) ->
 def _peer(peer: views.PeerView) -> tuple[str, ...]:
     state = _state("connected", "good") if peer.up else _state("away", "bad")
     return peer.name, state, time(peer.since or ""), peer.version or "", peer.reason
+
+
+def _certificate(found: tuple[str, datetime]) -> tuple[str, ...]:
+    of, end = found
+    days = int(left_s(end) // 86400)
+    return of, time(f"{end:%FT%TZ}"), _state(str(days), "good" if days >= SOON_DAYS else "bad")
 
 
 def _run(run: views.RunView) -> tuple[str, ...]:
