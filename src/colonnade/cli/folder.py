@@ -4,6 +4,7 @@
     DIR/models/PARTY       every party's share of the model (`run.run_shares`)
     DIR/test_scores.csv    the scores of the test rows, beside their labels
     DIR/job.toml           the job as it was run, to run it again
+    DIR/forgotten.json     hashes of rows that it was trained without, after `colonnade forget`
     DIR/audit.json         what attacks on the run found, after `colonnade audit`
 
 A folder that holds something else is refused before any work is done, and so is one that cannot be written,
@@ -46,6 +47,7 @@ OLD_FIGURE = "loss.png"  # which 0.2 drew as well
 REPORT = "report.html"
 SHEET = "sheet.html"  # what leaves, on one side
 JOB = "job.toml"
+FORGOTTEN = "forgotten.json"  # hashes of rows that the model was trained without (`run.forget`)
 OF_A_RUN = (
     RESULT,
     JOB,
@@ -58,6 +60,7 @@ OF_A_RUN = (
     SHEET,
     TIMELINE,
     findings.FILE,
+    FORGOTTEN,
     MODELS,
 )
 DRAFT = ".run.part"
@@ -153,7 +156,7 @@ def store_run(folder: Path, done: Finished, *, plot: bool) -> list[Path]:
         raise JobError(f"{folder}: the run cannot be kept there: {error}") from error
     move_aside(folder)
     # the result first: half of an earlier run is none
-    for name in (RESULT, JOB, TEST_SCORES, BEST, search.FILE):
+    for name in (RESULT, JOB, TEST_SCORES, BEST, FORGOTTEN, search.FILE):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / MODELS, ignore_errors=True)
     kept = [path.rename(folder / path.name) for path in sorted(draft.iterdir())]
