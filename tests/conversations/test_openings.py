@@ -26,6 +26,7 @@ from colonnade.messages import TOPIC_SHIFT, Announce, AnyMessage, Message, Topic
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.meter import weighed
 from colonnade.openings.account import heard
+from colonnade.openings.declaration import Declaration
 from colonnade.openings.opening import TOTAL, Extent, Opening
 from colonnade.openings.wire import opened_fields
 from colonnade.run.coalitions import train
@@ -276,6 +277,33 @@ def test_one_number_more_does_not_leave(
     monkeypatch.setitem(CONVERSATIONS, conversation, replace(record, converse=converse))
     with pytest.raises((UndeclaredOpening, Aborted), match="does not open"):  # at a peer, it may be the abort
         world(world_)(program)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "fewer"),
+    [
+        ("encrypted", "column gradients", 1),
+        ("encrypted", "losses", 1),
+        ("dealt", "column gradients", 1),
+        ("dealt, hidden", "column gradients", 1),
+        ("encrypted, never", "scores", 1),
+        ("encrypted, never", "losses", 1),
+        ("encrypted trees", "histograms", 10**6),  # at the most: how many bins are joined is the data's
+    ],
+)
+def test_a_product_more_is_not_opened(
+    name: str, kind: str, fewer: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, data = job_of(name, "local", active=1)
+    launch(Launch(plan, data))
+    written = Declaration.product
+
+    def less(self: Declaration, what: Any, numbers: float, *rest: Any, **more: Any) -> None:
+        written(self, what, numbers - fewer * (what == kind), *rest, **more)
+
+    monkeypatch.setattr(Declaration, "product", less)
+    with pytest.raises((UndeclaredOpening, Aborted), match=r"does not open \d+ products"):
+        launch(Launch(plan, data))
 
 
 KINDS = [kind for kind in get_args(AnyMessage) if opened_fields(kind)]

@@ -42,7 +42,7 @@ def left(net: Endpoint) -> dict[Any, Any]:
         if opened_fields(kind) and entry[2]
     }
     wrong = {key: (due.get(key), seen.get(key)) for key in {*due, *seen} if due.get(key) != seen.get(key)}
-    return wrong | {key: number for key, number in limits._totals.items() if number}
+    return wrong | {key: number for key, number in limits._numbers.items() if number}
 
 
 def models_of(plan: Any, me: str, arrays: Any, widths: dict[str, int]) -> GivenModels:

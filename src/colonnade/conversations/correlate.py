@@ -42,7 +42,7 @@ from colonnade.errors import DataError, MalformedMessage
 from colonnade.messages import Announce, Topic
 from colonnade.net.expect import said_by
 from colonnade.net.network import Network
-from colonnade.openings.opening import DOUBLE, Channel, Declare, Kind, Opening, sent
+from colonnade.openings.opening import DOUBLE, Channel, Declare, Kind, Opening, multiplied, sent
 from colonnade.result import About
 from colonnade.secure.lattice.arithmetic import primes_below
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, SecretKey, residues
@@ -209,6 +209,7 @@ class Correlating:
         deviation = np.full(part.size, max(self.terms.deviation * length, least))
         noise = self._noise(named[owner].hash).words(deviation, f"products of {owner}", 0)
         told = (part.ravel() + noise.view(np.uint64)) & np.uint64(2**field.cut - 1)
+        line.let_open(part.size)
         await line.seal(told.astype("<u8").tobytes())
 
     async def _answer(self, asker: str, shape: tuple[int, int]) -> Floats:
@@ -274,18 +275,32 @@ def told_of_columns(me: str, named: dict[str, NamedColumns], terms: CorrelationT
     mine, through = named[me], sent(Announce, Topic.BLIND)
     columns = len(mine.names) - mine.label
 
-    def of(about: About, numbers: int, channel: Channel | None) -> Iterator[Opening]:
-        if numbers:
-            yield _opening("correlations", about, me, others, numbers, terms.rows, terms.bits, channel)
+    def of(
+        about: About, numbers: int, channel: Channel | None, to: tuple[str, ...] = others
+    ) -> Iterator[Opening]:
+        if numbers and to:
+            yield _opening("correlations", about, me, to, numbers, terms.rows, terms.bits, channel)
 
     yield from of("columns", columns * (columns - 1) // 2, through)
     yield from of("labels", columns * mine.label, through)
     for asker, owner in pairs_of(named):
         if me in (asker, owner):
             other = named[owner if me == asker else asker]
-            channel = through if me == owner else None  # the owner tells, of both
-            yield from of("columns", columns * len(other.names), channel)
-            yield from of("labels", len(other.names) * mine.label, channel)
+            for to, channel in told_by(me, owner, others, through):
+                yield from of("columns", columns * len(other.names), channel, to)
+                yield from of("labels", len(other.names) * mine.label, channel, to)
+
+
+def told_by(
+    me: str, owner: str, others: tuple[str, ...], through: Channel
+) -> Iterator[tuple[tuple[str, ...], Channel | None]]:
+    """Yield to whom products of two parties' columns are told, and how: the owner tells all of them, once it
+    has them from the asker."""
+    if me == owner:
+        yield others, through
+    else:
+        yield (owner,), multiplied(Topic.BLIND)
+        yield tuple(party for party in others if party != owner), None
 
 
 def _opening(

@@ -35,6 +35,10 @@ class PeerLine:
         with said_by(self.peer):
             return read(message.body.tobytes())
 
+    def let_open(self, numbers: int, topic: Topic = Topic.BLIND) -> None:
+        """Count numbers that the peer can open by what it is sent next; refused beyond what is declared."""
+        self.net.let_open(self.peer, topic, numbers)
+
     async def tell(self, *numbers: int) -> None:
         """Send a few small whole numbers."""
         await self.net.send(self.peer, Announce(self._out(), np.array(numbers, dtype=np.int64)))

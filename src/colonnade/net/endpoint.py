@@ -26,7 +26,7 @@ from colonnade.errors import (
     WorkerLost,
 )
 from colonnade.job import Broadcast
-from colonnade.messages import Abort, Alive, Bye, Message, Relay
+from colonnade.messages import Abort, Alive, Bye, Message, Relay, Topic
 from colonnade.net import relay
 from colonnade.net.delivery import Delivery
 from colonnade.net.expect import Expected
@@ -96,6 +96,9 @@ class Endpoint:
     def declare(self, limits: OpeningLimits) -> None:
         """Open from now on what these limits allow, and nothing else."""
         self.meter.hold_to(limits)
+
+    def let_open(self, to: str, topic: Topic, numbers: int) -> None:
+        self.meter.limits.product(topic, to, numbers)
 
     @property
     def waiting(self) -> int:

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from colonnade.errors import ColonnadeError
-from colonnade.messages import Message
+from colonnade.messages import Message, Topic
 from colonnade.net.expect import Expected
 
 M = TypeVar("M", bound=Message)
@@ -70,6 +70,11 @@ class Network(Protocol):
     def clock(self) -> Clock: ...
 
     async def send(self, to: str, message: Message) -> None: ...
+
+    def let_open(self, to: str, topic: Topic, numbers: int) -> None:
+        """Count numbers that a peer can open of a product by what it is sent next; refused beyond what is
+        declared."""
+        ...
 
     async def broadcast(self, message: Message) -> None:
         """Send to every peer."""

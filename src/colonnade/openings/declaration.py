@@ -8,7 +8,7 @@ from typing import Any
 
 from colonnade.job.plan import Plan
 from colonnade.messages import Announce, Message, Topic
-from colonnade.openings.opening import DOUBLE, Extent, Kind, Opening, sent, summed
+from colonnade.openings.opening import DOUBLE, Extent, Kind, Opening, multiplied, sent, summed
 from colonnade.result import About
 
 WORDS_AT_A_GATE = 4
@@ -94,6 +94,35 @@ class Declaration:
                 channel=sent(message, topic),
             )
         )
+
+    def product(
+        self,
+        kind: Kind,
+        numbers: float,
+        to: str,
+        topic: Topic,
+        when: str,
+        *,
+        about: About,
+        of: Iterable[str] | None = None,
+        bits: float = DOUBLE,
+        rows: int | None = None,
+    ) -> None:
+        """Write down what others let a party open of products with theirs: of all, where nobody is named."""
+        if numbers > 0:
+            self.openings.append(
+                Opening(
+                    kind=kind,
+                    about=about,
+                    of=self.others(to) if of is None else tuple(of),
+                    to=(to,),
+                    numbers=int(numbers),
+                    bits=bits,
+                    rows=self.extent.rows if rows is None else rows,
+                    when=when,
+                    channel=multiplied(topic),
+                )
+            )
 
     def follows(
         self,

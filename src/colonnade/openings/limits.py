@@ -1,6 +1,7 @@
 """Holds a party to what its run has declared: what is not declared does not leave, nor more than that.
 
-A party asks before a message goes to its peer, and before it gives its piece to a sum or takes one's total.
+A party asks before a message goes to its peer, before it gives its piece to a sum or takes one's total, and
+before it gives away what lets a peer open a product of theirs.
 A session of a run that goes on begins to count again: what was said after the last gate is said again, and is
 the same.
 """
@@ -12,7 +13,7 @@ from collections.abc import Iterable
 
 from colonnade.errors import UndeclaredOpening
 from colonnade.messages import Message, Topic
-from colonnade.openings.opening import TOTAL, Opening
+from colonnade.openings.opening import PRODUCT, TOTAL, Opening
 from colonnade.openings.wire import opened_fields
 
 ANY = 2**63
@@ -25,8 +26,7 @@ class OpeningLimits:
     def __init__(self, openings: Iterable[Opening], me: str) -> None:
         self.me = me
         self._bytes: defaultdict[tuple[str, int, str], int] = defaultdict(int)
-        self._totals: defaultdict[tuple[int, str], int] = defaultdict(int)  # numbers
-        self.opened: defaultdict[tuple[str, int, str], int] = defaultdict(int)  # numbers of totals so far
+        self._numbers: defaultdict[tuple[str, int, str], int] = defaultdict(int)  # of totals and products
         for opening in openings:
             self.allow(opening)
 
@@ -36,8 +36,8 @@ class OpeningLimits:
             return
         name, topic = opening.channel
         for hearer in opening.to:
-            if name == TOTAL:
-                self._totals[topic, hearer] += opening.numbers
+            if name == TOTAL or (name == PRODUCT and hearer != self.me):
+                self._numbers[name, topic, hearer] += opening.numbers
             elif opening.by == self.me:
                 self._bytes[name, topic, hearer] += opening.bytes
 
@@ -47,10 +47,17 @@ class OpeningLimits:
 
     def total(self, topic: int, root: str, numbers: int) -> None:
         """Count numbers that a sum opens to its root; refused if more than declared."""
-        key = topic, root
-        left = self._totals[key] = self._totals.get(key, 0) - numbers
+        self._count(TOTAL, topic, root, numbers)
+
+    def product(self, topic: int, to: str, numbers: int) -> None:
+        """Count numbers that a peer can open by what is sent next; refused if more than declared."""
+        self._count(PRODUCT, topic, to, numbers)
+
+    def _count(self, name: str, topic: int, to: str, numbers: int) -> None:
+        key = name, topic, to
+        left = self._numbers[key] = self._numbers.get(key, 0) - numbers
         if left < 0:
-            raise undeclared(self.me, f"{numbers} totals", topic, root)
+            raise undeclared(self.me, f"{numbers} {name}s", topic, to)
 
 
 def undeclared(me: str, what: str, topic: int, to: str) -> UndeclaredOpening:
@@ -71,5 +78,5 @@ class Unlimited(OpeningLimits):
         opened_fields(kind)
         return ANY
 
-    def total(self, topic: int, root: str, numbers: int) -> None:
-        """Let sums be opened."""
+    def _count(self, name: str, topic: int, to: str, numbers: int) -> None:
+        """Let sums and products be opened."""

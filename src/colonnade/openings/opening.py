@@ -61,12 +61,15 @@ LINEAR: frozenset[Kind] = frozenset({"weights", "column gradients"})
 TOTAL = "total"
 """The name of what a secure sum opens, among the names of messages."""
 
+PRODUCT = "product"
+"""The name of what one party lets another open of a product of theirs, out of words that are uniform."""
+
 DOUBLE = 64  # bits of a number as it travels, where nothing makes it shorter
 ROWS_A_WEIGHT = 50
 UNKNOWN = 2**20  # columns that a party may have, where nobody has said
 
 Channel = tuple[str, int]
-"""Where numbers leave: the name of a message, or `TOTAL`, and a topic."""
+"""Where numbers leave: the name of a message, `TOTAL` or `PRODUCT`, and a topic."""
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +77,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
 
     `numbers` and `bits` are what each hearer gets at the most, `rows` the rows that they are about. `by` is
     who sends them; nobody does where a sum is opened to its root. Numbers that are told with fewer bits than
-    they travel in have both (`carried`). Without a `channel` they are not sent: they follow from others.
+    they travel in have both (`carried`). Without a `channel` they follow from others that are declared.
     `epsilon` is what noise lets all of them together tell of one label, where it has noise of its own.
     """
 
@@ -148,3 +151,8 @@ def sent(kind: type[Message], topic: Topic) -> Channel:
 def summed(topic: Topic) -> Channel:
     """Return where sums about a topic are opened."""
     return TOTAL, int(topic)
+
+
+def multiplied(topic: Topic) -> Channel:
+    """Return where products about a topic are opened."""
+    return PRODUCT, int(topic)

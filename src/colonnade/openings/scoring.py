@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from colonnade.messages import Message, Score, Topic
-from colonnade.openings.opening import DOUBLE, Kind, Opening, sent, summed
+from colonnade.openings.opening import DOUBLE, Channel, Kind, Opening, multiplied, sent, summed
 from colonnade.result import About
 
 WHEN = "when scores are asked for"
@@ -45,16 +45,22 @@ class ScoringRequest:
 
     def total(self, numbers: int, *, root: str = "", kind: Kind = "predictions") -> Opening:
         """Return totals that a sum opens, to the asker where it is not said to whom."""
-        root = root or self.asker
+        return self._opened(numbers, root or self.asker, kind, summed(Topic.PREDICT))
+
+    def product(self, numbers: int) -> Opening:
+        """Return totals of which all parties have a word, and the asker is told the others'."""
+        return self._opened(numbers, self.asker, "predictions", multiplied(Topic.PREDICT))
+
+    def _opened(self, numbers: int, to: str, kind: Kind, channel: Channel) -> Opening:
         return Opening(
             kind=kind,
             about="columns",
-            of=self.others(root),
-            to=(root,),
+            of=self.others(to),
+            to=(to,),
             numbers=numbers,
             rows=self.rows,
             when=WHEN,
-            channel=summed(Topic.PREDICT),
+            channel=channel,
         )
 
     def told(

@@ -107,6 +107,7 @@ class DealtGradients:
             masks = np.concatenate([each[0, k] for each in lot.a])
             own = np.sum([each[k] for each in lot.sums], axis=0, dtype=np.uint64) + side.dealt[k]
             own += added(side.roles.owner, side.asker.width)
+            self.net.let_open(side.roles.owner, Topic.BLIND, side.asker.width)
             veil = Veil(self._tag(_PASSES + self._done, place), t - masks, own, self._done)
             await self.net.send(side.roles.owner, veil)
 

@@ -106,8 +106,12 @@ class _Trees(Declaration):
             self.told("sizes", 2, owner, Announce, Topic.TRAIN, start, about="nothing", to=(helped,))
         summed = trees * (1 + self.nodes // 2 + 1) * columns * self.bins
         coarse = bool(self.plan.settings.trees.bits)  # joined bins: a sum, and two bits on where they end
-        message, each = (Joined, JOINED_BITS) if coarse else (Histograms, DOUBLE)
-        self.told("histograms", summed, owner, message, Topic.TRAIN, TREE, about="columns", to=to, bits=each)
+        message, bits = (Joined, JOINED_BITS) if coarse else (Histograms, DOUBLE)
+        kind: Kind = "histograms"
+        if seals(self.plan):  # then a message says where bins end, and their sums are opened beside it
+            self.product(kind, summed, root, Topic.TRAIN, TREE, about="columns", of=(owner,))
+            kind, summed, bits = "bin counts", summed + 4 * trees * self.levels, 2  # in whole bytes
+        self.told(kind, summed, owner, message, Topic.TRAIN, TREE, about="columns", to=to, bits=bits)
         if blind and not seals(self.plan):
             # rows of every bin in an order that is unknown, and then which of them go left
             self._long("bin counts", trees * columns * rows, owner, message, TREE, 8, "columns", to)

@@ -26,7 +26,7 @@ from colonnade.conversations.peer_line import PeerLine
 from colonnade.errors import JobError, MalformedMessage
 from colonnade.job import Trees
 from colonnade.job.plan import Plan
-from colonnade.messages import Gradients, Joined
+from colonnade.messages import Gradients, Joined, Topic
 from colonnade.net.endpoint import Endpoint
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, SecretKey
 from colonnade.secure.lattice.histograms import (
@@ -140,6 +140,7 @@ class SealedTeller:
         grid, rules = own.chosen.grid, own.sampling.rules
         ends, most, place = own.joined_bins(own.counts(frontier))
         sums = SealedSums.of(rules, asked.counts, grid)
+        self.line.let_open(int(ends.sum()), Topic.TRAIN)
         noise = sums.packed(own.noise(tree, depth, int(ends.sum())))
         public = await self.line.opened(partial(Ciphertexts.read, sums.ring, 1, 1))
         begin = told = 0

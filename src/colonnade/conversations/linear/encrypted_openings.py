@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import log2
 
+from colonnade.conversations.linear.encrypted.final_loss import most_stretches
 from colonnade.conversations.linear.noisy.noisy_lbfgs import MEMORY
 from colonnade.conversations.linear.openings import of_full
 from colonnade.conversations.linear.settings import FullSettings
@@ -56,15 +58,13 @@ def of_dealt(plan: Plan[FullSettings], blind: Blind, extent: Extent) -> list[Ope
         about="columns",
         of=plan.parties,
     )
-    bits = log2(2 + rows / max(terms.noise, 1.0))
     for party in plan.parties:
         sizes = 2 * len(plan.parties)
         found.told("sizes", sizes, party, Announce, Topic.BLIND, "at the start", about="nothing", rows=0)
         if party != root:
-            width = extent.width(party) * terms.passes
-            found.follows(
-                "column gradients", width, plan.label_holders, (party,), every, about="labels", bits=bits
-            )
+            _gradients(found, terms, party, every, about="labels", of=plan.label_holders)
+        elif blind.hidden is not None:
+            _gradients(found, terms, party, every, about="columns", of=found.others(party))
     return found.openings
 
 
@@ -84,13 +84,10 @@ def of_encrypted(plan: Plan[FullSettings], terms: Encrypted, extent: Extent) -> 
             _told(found, "penalties", 2, party, ending, DOUBLE)
             _told(found, "scores", extent.test, party, ending, SCORE_BITS)
         # each hears the noisy gradient of its own columns, out of words that are uniform to it
-        bits = log2(2 + extent.rows / max(terms.noise, 1.0))
-        kept = width * passes
-        others = found.others(party)
         about: About = "labels" if party != plan.evaluator else "columns"
-        found.follows("column gradients", kept, others, (party,), every, about=about, bits=bits)
-    root = plan.evaluator
-    found.follows("scores", 1, found.others(root), (root,), "in the end", about="columns")
+        times = passes - (party == plan.evaluator)  # the first one is its own
+        _gradients(found, terms, party, every, about=about, of=found.others(party), times=times)
+    _losses(found)
     return found.openings
 
 
@@ -105,10 +102,31 @@ def of_parted(plan: Plan[FullSettings], extent: Extent) -> list[Opening]:
             # sums of both in one number each, in parts that are uniform but for what they add up to
             _told(found, "penalties", 3, party, "in the end", DOUBLE)
     bits = SCORE_BITS + 4  # in steps of 1/256
-    found.follows(
-        "scores", 1 + extent.test, found.others(root), (root,), "in the end", about="columns", bits=bits
-    )
+    found.product("scores", extent.test, root, Topic.PREDICT, "in the end", about="columns", bits=bits)
+    _losses(found)
     return found.openings
+
+
+def _gradients(
+    found: Declaration,
+    terms: Noisy,
+    to: str,
+    when: str,
+    *,
+    about: About,
+    of: Iterable[str],
+    times: int | None = None,
+) -> None:
+    """Write down the gradients of a party's own columns, with noise: as often as there are passes."""
+    numbers = found.extent.width(to) * (terms.passes if times is None else times)
+    bits = log2(2 + found.extent.rows / max(terms.noise, 1.0))
+    found.product("column gradients", numbers, to, Topic.BLIND, when, about=about, of=of, bits=bits)
+
+
+def _losses(found: Declaration) -> None:
+    """Write down the sum of all rows' losses, in stretches of rows: the others' columns are in it."""
+    root, stretches = found.plan.evaluator, most_stretches(found.extent.rows)
+    found.product("losses", stretches, root, Topic.BLIND, "in the end", about="columns")
 
 
 def _told(found: Declaration, kind: Kind, numbers: int, by: str, when: str, bits: float) -> None:

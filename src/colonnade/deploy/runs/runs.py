@@ -32,6 +32,7 @@ from colonnade.deploy.rows.rows import PartyRows
 from colonnade.deploy.runs.resuming import Resuming
 from colonnade.deploy.runs.run import Run
 from colonnade.deploy.runs.signing import SignedStatements
+from colonnade.deploy.session.booking import most_losses
 from colonnade.deploy.session.prepared import read_rows
 from colonnade.deploy.session.session import Event, Pausing, RunSession, Tell, endpoints, for_peers
 from colonnade.deploy.settings import Settings
@@ -288,9 +289,12 @@ class Runs:
         if (terms := run.trains) is None:
             return
         run.followed.tell(training.as_event(moment, terms.train.epochs))
+        # a session that goes on measures the same again
+        if over := len(set(run.followed.losses)) > most_losses(terms):
+            log.warning("run %s is measured more often than declared: peers are shown no loss", run.number)
         for peer in run.session.peers:
             seen = terms.use.loss_seen_by == "all" or peer in terms.active
-            said = Progress(run.id, moment.epoch, moment.shown if seen else None)
+            said = Progress(run.id, moment.epoch, moment.shown if seen and not over else None)
             self.spawn(self.peers.send(peer, said))
 
     async def progressed(self, peer: str, message: Progress) -> None:

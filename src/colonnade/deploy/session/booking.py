@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -61,10 +62,17 @@ def losses(contract: Contract) -> Iterator[Opening]:
                 about="labels",
                 of=(holder,),
                 to=to,
-                numbers=terms.train.epochs + 1,
+                numbers=most_losses(terms),
                 when="when the model is measured",
                 by=holder,
             )
+
+
+def most_losses(terms: Terms) -> int:
+    """Return how often a training is measured at the most: what label holders show more often, they do not
+    show."""
+    every = terms.train.evaluate_every
+    return 2 + (math.ceil(terms.train.epochs / every) if every else 0)
 
 
 async def book(

@@ -119,6 +119,7 @@ class GradientAsker:
     async def give_back(self, noise: Rows) -> None:
         """Return the own part of the answer, with noise."""
         asked, ring = self.asked, self.ring
+        self.line.let_open(asked.width)
         every, answers = ring.degree // asked.together, -(-asked.width // asked.together)
         part = noise.astype(np.int64).view(np.uint64).copy()
         for _ in asked.cuts:

@@ -15,7 +15,13 @@ import numpy as np
 from colonnade.arrays import Floats
 from colonnade.conversations.linear.encrypted.encrypted_products import Asked, GradientAsker
 from colonnade.conversations.linear.encrypted.home_columns import ROWS
-from colonnade.conversations.linear.noisy.product_forms import LOUD, ProductFactors, code_of, size_of
+from colonnade.conversations.linear.noisy.product_forms import (
+    LOUD,
+    MOST_TERMS,
+    ProductFactors,
+    code_of,
+    size_of,
+)
 from colonnade.conversations.own_noise import OwnNoise
 from colonnade.conversations.peer_line import PeerLine, parts_of
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, residues
@@ -25,6 +31,11 @@ from colonnade.secure.lattice.parameters import CoefficientParameters
 MOST_BITS = 12  # of a function
 GRID = 16.0  # steps to a unit, of a part of a test row's score
 _CODES = (-100, 120)
+
+
+def most_stretches(rows: int) -> int:
+    """Return in how many stretches of rows the loss is told, at the most; each has noise of its own."""
+    return -(-rows // max(1, ROWS // MOST_TERMS))
 
 
 def _long(factors: ProductFactors) -> list[Floats]:

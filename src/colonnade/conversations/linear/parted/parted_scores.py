@@ -28,6 +28,7 @@ from colonnade.conversations.peer_line import PeerLine, parts_of
 from colonnade.conversations.predict import CHUNK, Holding, Session
 from colonnade.errors import DataError
 from colonnade.job.plan import Encrypted, Plan
+from colonnade.messages import Topic
 from colonnade.openings.opening import Opening
 from colonnade.openings.scoring import ScoringRequest
 from colonnade.secure.lattice.ciphertexts import centred
@@ -107,7 +108,7 @@ class PartedScorer:
 
     def opens(self, request: ScoringRequest) -> list[Opening]:
         """Return the totals: each party's word of a row's score says nothing else."""
-        return [request.total(request.rows)]
+        return [request.product(request.rows)]
 
     async def total(self, line: PeerLine, X: Matrix, asker: str) -> Floats | None:
         """Return the total scores of all rows at the asker, None at the other."""
@@ -124,6 +125,7 @@ class PartedScorer:
         mask, start = np.uint64(2**cut - 1), np.asarray(self.arrays["start"], dtype=np.float64)
         if self.me != asker:
             words += self._noise(numbers).view(np.uint64)
+            line.let_open(len(words), Topic.PREDICT)
             await line.seal((words & mask).astype("<u8").tobytes() + start.astype("<f8").tobytes())
             return None
         told = await line.opened(lambda data: parts_of(data, len(words) + 1))
