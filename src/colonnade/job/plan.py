@@ -77,6 +77,9 @@ class Hidden(Section, frozen=True):
     dealers: dict[str, str]
 
 
+NOISY_DELTA = 1e-5
+
+
 class Noisy(Section, frozen=True):
     """How parties train that are told gradients with noise.
 
@@ -86,7 +89,7 @@ class Noisy(Section, frozen=True):
     passes: int
     noise: float
     epsilon: float | None = None
-    delta: float = 1e-5
+    delta: float = NOISY_DELTA
     weighted: bool = False  # whether rows have weights
     tight: bool = False  # few rows for the columns: own weights tell more of labels
 

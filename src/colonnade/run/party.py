@@ -297,6 +297,8 @@ def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> 
     scribe, privacy = outcome.evaluation.scribe, work.plan.privacy
     # randomised labels spend their whole epsilon before anything is sent; only their holder reports it
     told = privacy.epsilon if privacy.mechanism == "labels" and work.train.y is not None else None
+    blind = work.plan.blind
+    noisy = blind.told.epsilon if blind is not None and blind.told is not None else None
     return Share(
         party=net.me,
         weights=dict(outcome.weights),
@@ -317,7 +319,7 @@ def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> 
         chosen=outcome.chosen,
         tensors=dict(outcome.tensors),
         test_scores=scribe.test_scores if scribe is not None else None,
-        opened=told_by(net.me, work.openings(net.me), work.train.rows, told or outcome.epsilon),
+        opened=told_by(net.me, work.openings(net.me), work.train.rows, told or outcome.epsilon or noisy),
     )
 
 

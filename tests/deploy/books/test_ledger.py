@@ -15,8 +15,10 @@ from tests.patience import until
 from colonnade.cli import main
 from colonnade.deploy.books.ledger import Ledger, Spendable, Spending
 from colonnade.deploy.daemon.daemon import Daemon
-from colonnade.deploy.settings import Policy
+from colonnade.deploy.settings import Limits, Policy
+from colonnade.deploy.terms.contract import Contract
 from colonnade.errors import ColonnadeError, Refused, ShareError
+from colonnade.privacy.counts import CountNoise
 
 pytest.importorskip("dp_accounting")
 
@@ -55,6 +57,27 @@ def test_spendings_add_up_and_what_is_left_is_named(tmp_path: Path) -> None:
         ledger.check(policy, "repaid", Spendable(None))
     ledger.check(Policy(), "repaid", Spendable(None))  # no budget, nothing to refuse
     assert Ledger(tmp_path).balance(policy, "repaid") == found  # it is on disk
+
+
+def test_noise_beside_privacy_mechanisms_spends_too(tmp_path: Path) -> None:
+    """An epsilon of gradients for every owner, and one of counts; without the first nothing is bounded."""
+    blind = {"labels": "blind", "epsilon": 1.5}
+    two, woe = ("bank", "shop"), {"prepare": {"woe": True}}
+    counts = CountNoise(3.0).epsilon
+    assert counts is not None
+
+    def spent(names: tuple[str, ...], limits: Limits, **sections: Any) -> Spendable:
+        return Spendable.of(Contract.of(job(names, algorithm="lbfgs", train={}, **sections)), limits)
+
+    own = Limits(woe_noise=3.0)
+    assert spent(two, own, secure=blind) == Spendable(1.5, 1e-5)
+    assert spent((*two, "telecom"), own, secure=blind) == Spendable(3.0, 2e-5)  # they may lay it together
+    assert spent(two, own, secure=blind, **woe) == Spendable(1.5 + counts, 2e-5)
+    assert spent(two, own, secure={"labels": "blind"}, **woe).epsilon is None
+    policy = Policy(epsilon=3.0)
+    Ledger(tmp_path).check(policy, "repaid", spent(two, own, secure=blind, **woe))
+    with pytest.raises(Refused, match=r"epsilon 3.49\d+ would exceed the privacy budget .*: 3 of 3 is left"):
+        Ledger(tmp_path).check(policy, "repaid", spent(two, Limits(), secure=blind, **woe))
 
 
 def test_a_damaged_ledger_is_no_empty_one(tmp_path: Path) -> None:

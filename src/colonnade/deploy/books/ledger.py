@@ -1,7 +1,9 @@
 """The privacy budget of labels: a ledger, at every party that holds labels, of what runs told about them.
 
-A run with a privacy mechanism spends (epsilon, delta) of the labels that it trains on; runs add up by basic
-composition, the sum of epsilons and the sum of deltas, which holds for any runs. What a run may
+A run with a privacy mechanism spends (epsilon, delta) of the labels that it trains on. One with
+`secure.epsilon` spends that at every owner of columns, and so do noisy counts of weight of evidence: peers
+may lay together what they hear, so their epsilons add up. Runs add up by basic composition, the sum of
+epsilons and the sum of deltas, which holds for any runs. What a run may
 spend is reserved when this party accepts it, on disk before anything begins; the run's own account takes its
 place at the end. A run that fails, or a daemon that dies, leaves the reservation, because nobody can say how
 much was told by then.
@@ -17,10 +19,14 @@ from typing import Literal
 
 import msgspec
 
-from colonnade.deploy.settings import Policy
+from colonnade.deploy.settings import Limits, Policy
 from colonnade.deploy.terms.contract import Contract
 from colonnade.disk import replace_file
 from colonnade.errors import Refused, ShareError
+from colonnade.job.plan import NOISY_DELTA
+from colonnade.openings.account import together
+from colonnade.privacy import counts
+from colonnade.privacy.counts import CountNoise
 from colonnade.privacy.label_noise import delta_of
 
 SLACK = 1e-9  # sums of floats
@@ -45,12 +51,31 @@ class Spendable(msgspec.Struct, frozen=True):
     delta: float = 0.0
 
     @staticmethod
-    def of(contract: Contract) -> Spendable:
-        """Return the most that a job with this contract may tell."""
-        privacy = contract.terms.privacy
-        if privacy.mechanism == "none":
-            return Spendable(None)
+    def of(contract: Contract, limits: Limits) -> Spendable:
+        """Return the most that a job with this contract may tell, at a party with these limits."""
+        terms, told = contract.terms, [_of_training(contract)]
+        if terms.prepare.woe:
+            noise = CountNoise(max(terms.woe.noise or 0.0, limits.woe_noise))
+            told += [Spendable(noise.epsilon, counts.DELTA)] * _owners(contract)
+        return Spendable(together(each.epsilon for each in told), sum(each.delta for each in told))
+
+
+def _of_training(contract: Contract) -> Spendable:
+    """Return what a training may tell by itself."""
+    terms, privacy = contract.terms, contract.terms.privacy
+    if contract.describes:
+        return Spendable(None)
+    if privacy.mechanism != "none":
         return Spendable(privacy.epsilon, delta_of(privacy, contract.composition.loss("binary")))
+    if terms.secure.epsilon is None:
+        return Spendable(None)
+    return Spendable(_owners(contract) * terms.secure.epsilon, _owners(contract) * NOISY_DELTA)
+
+
+def _owners(contract: Contract) -> int:
+    """Return how many parties hear what follows from labels of others."""
+    terms = contract.terms
+    return sum(each not in terms.active and not contract.is_neutral(each) for each in terms.parties)
 
 
 class Balance(msgspec.Struct, frozen=True):

@@ -67,7 +67,7 @@ def proposals(daemon: Daemon) -> list[ProposalView]:
 def proposal(daemon: Daemon, held: Held) -> ProposalView:
     """Return one proposal that waits."""
     settings, terms, waiting = daemon.settings, held.terms, held.waiting
-    asked, trains = Spendable.of(held.contract), isinstance(held.work, Contract)
+    asked, trains = Spendable.of(held.contract, settings.limits), isinstance(held.work, Contract)
     foreseen = _foreseen(settings, held) if trains else None
     found = daemon.approvals.estimates.get(waiting.run)
     return ProposalView(
@@ -176,7 +176,7 @@ def gives_away(settings: Settings, held: Held, foreseen: Foreseen | None) -> Ite
 def _labels(settings: Settings, held: Held) -> Iterator[str]:
     """Yield what the run may tell about this party's labels, and what is left of their budget."""
     label = settings.data[held.terms.parties[settings.name].data].label or "label"
-    asked = Spendable.of(held.contract)
+    asked = Spendable.of(held.contract, settings.limits)
     left = Ledger(settings.state).balance(settings.policy, label).left
     if asked.epsilon is None:
         yield f"{label} is the label; no mechanism bounds what the run tells about it."

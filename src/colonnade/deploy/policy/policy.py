@@ -100,7 +100,7 @@ def check_training(settings: Settings, proposer: str, contract: Contract) -> Non
             raise Refused(f"{member.data} offers no column {column}; offered: {', '.join(entry.columns)}")
     check_models(settings, rule, proposer, contract)
     if member.label and entry.label is not None:
-        Ledger(settings.state).check(policy, entry.label, Spendable.of(contract))
+        Ledger(settings.state).check(policy, entry.label, Spendable.of(contract, settings.limits))
 
 
 def check_agreed(rule: Rule, terms: Terms) -> None:

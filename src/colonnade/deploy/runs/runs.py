@@ -207,7 +207,7 @@ class Runs:
         label = self.settings.data[member.data].label if member.label else None
         if label is None:
             return
-        asked = Spendable.of(contract)
+        asked = Spendable.of(contract, self.settings.limits)
         # once more, since another run may have been accepted while the data was read
         self.ledger.check(self.settings.policy, label, asked)
         self.ledger.reserve(
