@@ -20,6 +20,7 @@ import pytest
 from tests.deploy.companies import job, lay_out, settled, together
 
 from colonnade.deploy.books.counts import Histogram
+from colonnade.deploy.books.opened import OpenedBooks
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http import monitor
 from colonnade.deploy.process.logs import AsJson, in_log, with_run
@@ -155,6 +156,16 @@ def test_of_one_training(tmp_path: Path) -> None:
     assert seen["bank"]['colonnade_last_done_timestamp_seconds{kind="train"}'] > 1e9
     assert seen["bank"]["process_resident_memory_bytes"] > 1e7
     assert seen["shop"]['colonnade_limit_used{limit="comparisons_a_day",peer="bank"}'] == 1
+    shops = seen["shop"]
+    for limit, times in (("missed_ids_a_day", 0), ("id_sets_a_day", 1)):
+        assert shops[f'colonnade_limit_used{{limit="{limit}",peer="bank"}}'] == times
+    assert shops['colonnade_limit_most{limit="missed_ids_a_day"}'] == 1000
+    heard = OpenedBooks(tmp_path / "shop" / "runs").accounts()
+    (columns,) = [each for each in heard if (each.peer, each.about) == ("bank", "columns")]
+    used = shops['colonnade_limit_used{limit="opened_column_bits_per_cell",peer="bank"}']
+    assert used == pytest.approx(columns.per_cell, rel=1e-6)
+    assert 'colonnade_limit_used{limit="opened_label_bits_per_row",peer="shop"}' in seen["bank"]
+    assert seen["bank"]['colonnade_limit_most{limit="opened_label_numbers_per_row"}'] == 2.5
     assert 364 < seen["bank"]['colonnade_certificate_left_seconds{of="shop"}'] / 86400 < 366
     if (promtool := shutil.which("promtool")) is not None:
         checked = subprocess.run(

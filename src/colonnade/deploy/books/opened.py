@@ -24,6 +24,12 @@ from colonnade.result import About, Heard
 from colonnade.shares import now
 
 SLACK = 1e-9  # sums of floats
+OPENED = {
+    "opened_label_bits_per_row": "bits",
+    "opened_label_numbers_per_row": "linear statistics",
+    "opened_column_bits_per_cell": "bits",
+}
+"""Limits of what peers hear over all runs, and what each counts."""
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +106,16 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     leverage: float
     epsilon: float | None  # None: of some run nothing bounds it
 
+    @property
+    def limited(self) -> dict[str, float]:
+        """What of it limits go by, by the name of the limit."""
+        if self.about == "labels":
+            return {
+                "opened_label_bits_per_row": self.per_row,
+                "opened_label_numbers_per_row": self.leverage,
+            }
+        return {"opened_column_bits_per_cell": self.per_cell} if self.about == "columns" else {}
+
 
 class _Books(msgspec.Struct, kw_only=True):
     since: str
@@ -143,25 +159,15 @@ class OpenedBooks:
         }
         for added in sums(asked):
             known = before.get((added.entry, added.peer, added.about))
-            for key, what, heard, more in (
-                ("opened_label_bits_per_row", "bits", known.per_row if known else 0.0, added.per_row),
-                (
-                    "opened_label_numbers_per_row",
-                    "linear statistics",
-                    known.leverage if known else 0.0,
-                    added.leverage,
-                ),
-                ("opened_column_bits_per_cell", "bits", known.per_cell if known else 0.0, added.per_cell),
-            ):
-                most = getattr(limits, key)
-                if most is None or added.about != key.split("_")[1] + "s" or not more:
+            heard = {} if known is None else known.limited
+            for key, more in added.limited.items():
+                most, so_far = getattr(limits, key), heard.get(key, 0.0)
+                if most is None or not more or so_far + more <= most * (1 + SLACK):
                     continue
-                if heard + more <= most * (1 + SLACK):
-                    continue
-                unit = UNITS[added.about]
                 raise Refused(
-                    f"{added.peer} has heard {heard:.3g} {what} a {unit} of {added.entry} and would hear "
-                    f"{more:.3g} more, over limits.{key} = {most:g}; nothing was told"
+                    f"{added.peer} has heard {so_far:.3g} {OPENED[key]} a {UNITS[added.about]} of "
+                    f"{added.entry} and would hear {more:.3g} more, over limits.{key} = {most:g}; "
+                    "nothing was told"
                 )
 
     def book(self, limits: Limits, asked: Iterable[Opened]) -> None:

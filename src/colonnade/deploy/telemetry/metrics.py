@@ -10,13 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from colonnade.deploy.books.ledger import Ledger
+from colonnade.deploy.books.opened import OPENED, OpenedBooks
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.expiry import ends, left_s
+from colonnade.deploy.policy.membership import most_missed
 from colonnade.secure.keys import release_of
 from colonnade.shares import now
 
 DAY_S = 86_400.0
 STARTED = time.time()
+LIMITS = ("runs", "runs_of_a_peer", "comparisons_a_day", "scored_ids_a_day", "id_sets_a_day")
 
 Sample = tuple[Mapping[str, str], float]
 """A value, and the labels that tell it from others of the same metric."""
@@ -112,19 +115,35 @@ def _used(daemon: Daemon) -> Iterator[Sample]:
     """Yield what peers have used of limits that stop them one day."""
     since, compared = now(-DAY_S), daemon.journal.compared
     yield {"limit": "runs", "peer": ""}, len(daemon.runs)
+    entries = list(daemon.settings.data)
     for peer in daemon.settings.peers:
         mine = sum(run.proposer == peer for run in daemon.runs.values())
         yield {"limit": "runs_of_a_peer", "peer": peer}, mine
-        times = max((compared.times(peer, entry, since) for entry in daemon.settings.data), default=0)
+        times = max((compared.times(peer, entry, since) for entry in entries), default=0)
         yield {"limit": "comparisons_a_day", "peer": peer}, times
+        missed = max((compared.missed(peer, entry, since) for entry in entries), default=0)
+        yield {"limit": "missed_ids_a_day", "peer": peer}, missed
+        sets = max((len(compared.sets(peer, entry, since)) for entry in entries), default=0)
+        yield {"limit": "id_sets_a_day", "peer": peer}, sets
         yield {"limit": "scored_ids_a_day", "peer": peer}, compared.scored(peer, since)
+    heard: dict[tuple[str, str], float] = {}  # of the entry of which most was heard, as limits go by entry
+    for account in OpenedBooks(daemon.settings.state).accounts():
+        for limit, figure in account.limited.items():
+            key = limit, account.peer
+            heard[key] = max(heard.get(key, 0.0), figure)
+    for (limit, peer), figure in heard.items():
+        yield {"limit": limit, "peer": peer}, figure
 
 
 def _most(daemon: Daemon) -> Iterator[Sample]:
     """Yield these limits."""
-    for limit in ("runs", "runs_of_a_peer", "comparisons_a_day", "scored_ids_a_day"):
-        if (most := getattr(daemon.settings.limits, limit)) is not None:
+    limits = daemon.settings.limits
+    for limit in (*LIMITS, *OPENED):
+        if (most := getattr(limits, limit)) is not None:
             yield {"limit": limit}, most
+    own_ids = max((each.own_ids for each in daemon.journal.trained.values()), default=0)
+    if own_ids or limits.missed_ids_a_day is not None:  # as it comes it goes by how many there are
+        yield {"limit": "missed_ids_a_day"}, most_missed(daemon.settings, own_ids)
 
 
 def _epsilon(daemon: Daemon) -> Iterator[Sample]:
