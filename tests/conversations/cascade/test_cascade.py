@@ -295,8 +295,8 @@ def test_what_runs_away_with_numbers_to_predict_says_that_their_unit_may_be_why(
         run(
             replace(setting, train={**setting.train, "party0": far}, test=None),
             "asyrevel-gau",
-            train={"loss": "squared", "epochs": 20, "step": "auto"},
-            model={"kind": "mlp", "server": {"kind": "linear"}},  # to which the label's unit is nothing known
+            train={"loss": "squared", "epochs": 20, "step": 1.0},  # for labels as they are
+            model={"kind": "mlp", "server": {"kind": "linear"}},
         )
 
 

@@ -11,11 +11,12 @@ import pytest
 
 from colonnade import VerticalRegressor
 from colonnade.conversations.cascade.cascade import hear_unit, take_unit, tell_unit
-from colonnade.conversations.cascade.units import NO_UNIT, Unit, applies, taken_in, unit_of
+from colonnade.conversations.cascade.units import NO_UNIT, Unit, applies, head_unit, taken_in, unit_of
 from colonnade.errors import JobError, ProtocolError
 from colonnade.job import job_from
 from colonnade.job.plan import Facts, Plan
 from colonnade.messages import Announce
+from colonnade.models.blackbox import Linear
 from colonnade.run.resolve import compose, resolve
 
 pytest.importorskip("torch")
@@ -54,6 +55,57 @@ def test_what_is_kept_gives_the_loss_that_was_measured() -> None:
     error = float(np.mean((model.predict(X) - y) ** 2) / 2)
     assert model.result_.metrics["objective"] == pytest.approx(error, rel=0.02)  # and the penalty
     assert error < 0.5 * y.var() / 2
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+@pytest.mark.parametrize("server", [{"kind": "linear"}, {"kind": "mlp", "hidden": [8]}])
+@pytest.mark.parametrize("algorithm", ["split", "c-vfl", "czofo-coord"])
+def test_a_server_with_a_last_layer_of_its_own_takes_the_unit_in(
+    algorithm: str, server: dict[str, Any]
+) -> None:
+    X, y = numbers()
+    model = {**MLP, "outputs": 4, "server": server}
+
+    def predicted(unit: float, offset: float) -> tuple[Any, float, float]:
+        found = VerticalRegressor(algorithm, parties=3, model=model, epochs=20, random_state=1, l2=1e-3).fit(
+            X, unit * y + offset
+        )
+        metrics = found.result_.metrics
+        return (found.predict(X) - offset) / unit, metrics["train_loss"], metrics["objective"]
+
+    plain, loss, objective = predicted(1.0, 0.0)
+    other, far_loss, far_objective = predicted(1e6, -5e7)
+    assert loss == pytest.approx(np.mean((plain - y) ** 2) / 2, rel=1e-3)
+    assert objective > loss
+    np.testing.assert_allclose(other, plain, atol=0.05)
+    assert far_loss == pytest.approx(1e12 * loss, rel=0.05)
+    assert far_objective == pytest.approx(1e12 * objective, rel=0.05)
+
+
+def test_f0_is_trained_in_a_unit_of_its_own_where_the_job_names_no_step() -> None:
+    labels, linear = np.array([1.0, 3.0]), {**MLP, "server": {"kind": "linear"}}
+    assert head_unit(plan_of(model=linear), labels) == Unit(1.0, 2.0)
+    assert head_unit(plan_of(model=linear), labels, given=True) == NO_UNIT
+    for changes in (
+        {},
+        {"model": linear, "train": {"step": 0.1}},
+        {"model": linear, "cascade": {"server_step": 0.1}},
+        {"model": linear, "algorithm": "vafl-dp", "privacy": {"mechanism": "gradient", "epsilon": 8.0}},
+    ):
+        assert head_unit(plan_of(**changes), labels) == NO_UNIT, changes
+
+
+def test_rows_keep_their_weights_in_any_unit() -> None:
+    y = np.array([[3.0, 0.5], [7.0, 1.5]])
+    assert Unit(2.0, 5.0).labels(y).tolist() == [[-1.0, 0.5], [1.0, 1.5]]
+    assert Unit(2.0, 5.0).scores(np.array([-1.0, 1.0])).tolist() == [3.0, 7.0]
+
+
+def test_a_linear_layer_takes_the_unit_in() -> None:
+    layer, X = Linear(3, 1, bias=True), np.random.default_rng(1).standard_normal((5, 3))
+    w = np.arange(1.0, 5.0)
+    after = layer.forward(taken_in(layer, w, Unit(30.0, -2.0))[None], X)
+    np.testing.assert_allclose(after, 30 * layer.forward(w[None], X) - 2)
 
 
 def plan_of(**changes: Any) -> Plan[Any]:

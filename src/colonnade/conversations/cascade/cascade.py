@@ -39,9 +39,9 @@ from colonnade.conversations.cascade.output_table import LatestOutputs
 from colonnade.conversations.cascade.outputs import receive_rows, send_rows
 from colonnade.conversations.cascade.private_replies import private_replies
 from colonnade.conversations.cascade.row_order import BatchRows, passes_of
-from colonnade.conversations.cascade.server import HeadTrainer, Server, Uploads
+from colonnade.conversations.cascade.server import HeadTrainer, Judged, Server, Uploads
 from colonnade.conversations.cascade.tensors import HEAD, OWN, described
-from colonnade.conversations.cascade.units import NO_UNIT, Unit, applies, unit_of
+from colonnade.conversations.cascade.units import NO_UNIT, Unit, applies, head_unit, taken_in, unit_of
 from colonnade.conversations.context import GivenModels, Outcome
 from colonnade.conversations.pacing.delays import Lateness
 from colonnade.errors import JobError, ProtocolError
@@ -60,7 +60,9 @@ async def converse(context: CascadeContext) -> Outcome:
     """Take part as client, as server, or as both."""
     if context.me != context.evaluator:
         return await take_part(context)
-    inbox = Inbox(context.net, context.plan.pace.ahead)
+    inbox, evaluation = Inbox(context.net, context.plan.pace.ahead), context.evaluation()
+    measured = own_head_unit(context)
+    context = in_unit(context, measured)
     client = own_client(context, inbox) if context.train.width else None
     latest = await first_outputs(context, client)
     if context.plan.settings.reply == "embeddings":
@@ -70,7 +72,8 @@ async def converse(context: CascadeContext) -> Outcome:
     if client is not None:
         take_unit(client, unit)
         client.rate = decaying(context, steps.step, steps.total)
-    server = make_server(context, inbox, latest, steps, client)
+    judged = Judged(evaluation, measured)
+    server = make_server(context, inbox, latest, steps, client, judged)
     server.keep()
     async with asyncio.TaskGroup() as group:
         collecting = group.create_task(inbox.collect()) if context.net.peers else None
@@ -83,12 +86,12 @@ async def converse(context: CascadeContext) -> Outcome:
     tensors, beside = described(GivenModels(client.model if client is not None else None, head.model))
     own = {} if client is None else {OWN: client.final()}
     return Outcome(
-        weights={**own, HEAD: head.w, **beside},
+        weights={**own, HEAD: taken_in(head.model, head.w, measured), **beside},
         # a server apart has no block of its own, and perhaps no weights or no fixed step either
         step=steps.step if client is not None else (steps.server_step or 0.0) if head.w.size else 0.0,
         rounds=server.answered,
         updates=client.state.updates if client is not None else 0,
-        evaluation=server.evaluation,
+        evaluation=evaluation,
         delays=latest.delays(),
         lateness=Lateness(context.plan.settings.delay_bound),
         epsilon=server.private.budget.epsilon_spent() if server.private is not None else None,
@@ -144,7 +147,12 @@ def own_client(context: CascadeContext, line: Inbox | RemoteServer) -> Client:
 
 
 def make_server(
-    context: CascadeContext, inbox: Inbox, latest: LatestOutputs, steps: Steps, client: Client | None
+    context: CascadeContext,
+    inbox: Inbox,
+    latest: LatestOutputs,
+    steps: Steps,
+    client: Client | None,
+    judged: Judged,
 ) -> Server:
     """Return the server, with F0 at its first parameters."""
     settings, clients, rows = context.plan.settings, tuple(latest.outputs), context.train.rows
@@ -173,7 +181,7 @@ def make_server(
             optimizer.init(head.w),
         ),
         replying=replying_of(context, head, noisy, codec, latest),
-        evaluation=context.evaluation(),
+        judged=judged,
         per_epoch=per_epoch,
         own=client,
         private=private,
@@ -190,8 +198,22 @@ def own_head(context: CascadeContext, widths: Sequence[int]) -> Head:
     return Head(model, context.label_holder.loss, model.initial(context.rng(HEAD_START)))
 
 
+def own_head_unit(context: CascadeContext) -> Unit:
+    """Return the unit in which F0 is trained by itself; at the server."""
+    given = context.models.head is not None
+    return head_unit(context.plan, context.label_holder.labels, given=given)
+
+
+def in_unit(context: CascadeContext, unit: Unit) -> CascadeContext:
+    """Return the same with labels in a unit; at the server."""
+    if unit == NO_UNIT:
+        return context
+    train = replace(context.train, y=unit.labels(context.label_holder.labels))
+    return replace(context, train=train, checkpoints=context.gates)
+
+
 def own_unit(context: CascadeContext) -> Unit:
-    """Return the unit of F0; at the server."""
+    """Return the unit of a sum; at the server."""
     given = context.models.head is not None
     return unit_of(context.plan, context.label_holder.labels, given=given)
 

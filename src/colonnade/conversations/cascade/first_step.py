@@ -77,7 +77,7 @@ async def agree_on_steps(
     if context.me == context.evaluator:
         told = await net.gather(Announce, up, values=floats(1, low=0))
         joint = largest + sum(float(message.values[0]) for message in told.values())
-        heavier = unit.size**2 * context.label_holder.loss.smoothness / context.loss.smoothness
+        heavier = unit.square * context.label_holder.loss.smoothness / context.loss.smoothness
         # as many answers as the clients have batches in all epochs; the quick may get more of them
         total = pace.epochs * -(-context.train.rows // pace.batch) * clients
         await net.broadcast(Announce(down, np.array([joint, float(total), heavier])))

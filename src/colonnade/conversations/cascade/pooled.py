@@ -14,7 +14,7 @@ import numpy as np
 
 from colonnade.arrays import Matrix, Numbers, Rows
 from colonnade.conversations.cascade.settings import CascadeSettings
-from colonnade.conversations.cascade.units import unit_of
+from colonnade.conversations.cascade.units import Unit, head_unit, unit_of
 from colonnade.conversations.pooling import AllColumns, Pooled, pooled_optimum
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES, labels_of, loss_for
@@ -44,6 +44,7 @@ class Stack:
     head: Head
     w: list[Numbers]
     penalties: list[Penalty]
+    unit: Unit  # of y, and of what F0 gives
 
     def embed(self, blocks: Sequence[Matrix], rows: Rows | slice) -> Numbers:
         """Return the outputs of all models for these rows, side by side."""
@@ -51,7 +52,11 @@ class Stack:
         return np.concatenate(parts, axis=1)
 
     def scores(self, blocks: Sequence[Matrix]) -> Numbers:
-        """Return the scores of all rows, computed some rows at a time."""
+        """Return the scores of all rows."""
+        return self.unit.scores(self.trained_scores(blocks))
+
+    def trained_scores(self, blocks: Sequence[Matrix]) -> Numbers:
+        """Return the same in the unit of `y`, computed some rows at a time."""
         n = blocks[0].shape[0]
         parts = [
             self.head.scores(self.head.w[None], self.embed(blocks, slice(start, start + CHUNK)))[0]
@@ -61,11 +66,13 @@ class Stack:
 
     def penalty(self) -> float:
         """Return the regulariser of all models below, times l2."""
-        return sum(penalty.value(w) for penalty, w in zip(self.penalties, self.w, strict=True))
+        values = (penalty.value(w) for penalty, w in zip(self.penalties, self.w, strict=True))
+        return self.unit.square * sum(values)
 
     def losses(self) -> dict[str, float]:
         """Return the training loss, without and with its penalty."""
-        loss = float(self.head.loss.value(self.scores(self.blocks), self.y).mean())
+        mean = float(self.head.loss.value(self.trained_scores(self.blocks), self.y).mean())
+        loss = self.unit.square * mean
         return {"train_loss": loss, "objective": loss + self.penalty()}
 
 
@@ -100,7 +107,8 @@ def stack_of(plan: Plan[CascadeSettings], columns: AllColumns) -> Stack:
         unit.penalty(Penalty(regularizer, l2, free=free_parameters(m, train[p].free)))
         for m, p in zip(made, holders, strict=True)
     ]
-    return Stack(plan, blocks, y, made, Head(top, loss, start), w, penalties)
+    own = head_unit(plan, labels_of(y), given=columns.head is not None)
+    return Stack(plan, blocks, own.labels(y), made, Head(top, loss, start), w, penalties, own)
 
 
 def by_values(stack: Stack, *, step: float) -> Stack:

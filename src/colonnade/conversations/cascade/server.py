@@ -29,6 +29,7 @@ from colonnade.conversations.cascade.private_replies import PrivateReplies
 from colonnade.conversations.cascade.replying import ClientQuestion, Replying
 from colonnade.conversations.cascade.row_order import BatchRows
 from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.conversations.cascade.units import Unit
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark
 from colonnade.errors import ProtocolError
@@ -100,6 +101,21 @@ class Uploads:
             return finite(self.codec.up.decode(upload.outputs, expected))
 
 
+@dataclass(frozen=True)
+class Judged:
+    """How the model is measured: on labels as they are, where F0 is trained on them in a unit of its own."""
+
+    evaluation: Evaluation
+    unit: Unit
+
+    def loss(self, z: list[Numbers], penalty: float, sent: int, when: float, mark: Mark) -> float:
+        """Record scores of F0 and all clients' penalties; returns the loss, in the label's own unit."""
+        if self.evaluation.scribe is None:
+            raise RuntimeError("only the server measures a cascade")
+        scores = [self.unit.scores(part) for part in z]
+        return self.evaluation.scribe.record(scores, self.unit.square * penalty, sent, when, mark)
+
+
 @dataclass
 class Server:
     """Answers clients, trains F0 and measures the model. `own` is the client within this party, if any."""
@@ -112,7 +128,7 @@ class Server:
     latest: LatestOutputs
     trainer: HeadTrainer
     replying: Replying
-    evaluation: Evaluation
+    judged: Judged
     per_epoch: int
     own: Client | None = None
     private: PrivateReplies | None = None
@@ -210,18 +226,17 @@ class Server:
         net = self.context.measuring.net
         when = net.clock.now() if when is None else when
         with net.clock.uncharged():  # nobody is answered meanwhile
-            tag = self.evaluation.next_tag()
+            tag = self.judged.evaluation.next_tag()
             await net.broadcast(Measure(tag, final))
             penalty, sent, parts = await self._all_outputs(tag)
             z = [self.head.scores(self.head.w[None], np.concatenate(part, axis=1))[0] for part in parts]
             mark = Mark(self.answered // self.per_epoch, self.answered, final)
-            if self.evaluation.scribe is None:
-                raise RuntimeError("only the server measures a cascade")
-            loss = self.evaluation.scribe.record(z, penalty, round(sent), when, mark)
+            loss = self.judged.loss(z, penalty, round(sent), when, mark)
         # a private run never ends early because of its loss: that it did would tell something of the labels
-        if self.private is None and not loss < HOPELESS * max(self.start_loss, 1.0):
-            raise ran_away(f"the loss is {loss:.3g}, it began at {self.start_loss:.3g}", self.head.loss)
-        return self.evaluation.over(loss, self.answered / self.per_epoch)
+        if self.private is None and not loss < HOPELESS * self.judged.unit.square * max(self.start_loss, 1.0):
+            began = self.judged.unit.square * self.start_loss
+            raise ran_away(f"the loss is {loss:.3g}, it began at {began:.3g}", self.head.loss)
+        return self.judged.evaluation.over(loss, self.answered / self.per_epoch)
 
     async def _all_outputs(self, tag: int) -> tuple[float, float, list[list[Numbers]]]:
         """Return all clients' penalties and sent bytes, and their outputs of the training and the test
