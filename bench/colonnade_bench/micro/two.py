@@ -2,7 +2,7 @@
 
     python -m colonnade_bench.micro.two [--sets a9a uci-credit givemesomecredit breast-cancer] [--repeat 3]
     python -m colonnade_bench.micro.two --wan 0 40
-    python -m colonnade_bench.micro.two --grow 30000x20 200000x40
+    python -m colonnade_bench.micro.two --grow 30000x20 200000x40 20000x2000@0.01
     python -m colonnade_bench.micro.two --audit a9a breast-cancer --modes blind never
 
 A set may also be FILE:LABEL, a CSV file, whose columns are prepared as a user's are (outliers capped).
@@ -19,6 +19,7 @@ import argparse
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, hstack
 from threadpoolctl import threadpool_limits
 
 from colonnade.attacks.audit import audit
@@ -87,21 +88,9 @@ def wan(latencies: list[float], names: list[str], modes: list[str]) -> None:
 
 
 def grow(shapes: list[str], mode: str) -> None:
-    """CPU and bytes by rows and columns, of made-up normal columns."""
+    """CPU and bytes by rows and columns, of made-up columns."""
     for shape in shapes:
-        rows, columns = map(int, shape.split("x"))
-        rng = np.random.default_rng(0)
-        X = rng.standard_normal((rows, columns))
-        y = np.where(
-            X @ rng.standard_normal(columns) / columns**0.5 + rng.standard_normal(rows) > 0, 1.0, -1.0
-        )
-        half = columns // 2
-        own = np.column_stack([X[:, :half], np.ones(rows)])
-        names = tuple(f"a{j}" for j in range(half))
-        train = {
-            "party0": Table("party0", (*names, INTERCEPT), own, y),
-            "party1": Table("party1", tuple(f"b{j}" for j in range(columns - half)), X[:, half:].copy()),
-        }
+        train = made_up(shape)
         job = job_from(
             {
                 "algorithm": "lbfgs",
@@ -114,8 +103,28 @@ def grow(shapes: list[str], mode: str) -> None:
         above = done.result.metrics["suboptimality"] / done.result.metrics["objective"]
         sent = done.result.cost.bytes_sent / 1e6
         print(
-            f"{shape:>14}{cpu_of(done):10.2f} CPU s{sent:10.1f} MB{above:10.3%} above the optimum", flush=True
+            f"{shape:>18}{cpu_of(done):10.2f} CPU s{sent:10.1f} MB{above:10.3%} above the optimum", flush=True
         )
+
+
+def made_up(shape: str) -> dict[str, Table]:
+    """Normal columns of two parties or, with a density, sparse ones of ones; labels of a linear model."""
+    size, _, density = shape.partition("@")
+    rows, columns = map(int, size.split("x"))
+    rng = np.random.default_rng(0)
+    if density:  # as of words or codes: the k-th column is k times as rare as the first
+        parts = np.minimum(1.0, float(density) * columns / np.log(columns) / np.arange(1, columns + 1))
+        X = csr_array(rng.random((rows, columns), dtype=np.float32) < rng.permutation(parts), dtype=float)
+        usual = float(np.sqrt(X.sum(axis=1).mean()))
+    else:
+        X, usual = rng.standard_normal((rows, columns)), columns**0.5
+    y = np.where(X @ rng.standard_normal(columns) / usual + rng.standard_normal(rows) > 0, 1.0, -1.0)
+    half, ones = columns // 2, np.ones((rows, 1))
+    own = hstack([X[:, :half], ones], format="csr") if density else np.hstack([X[:, :half], ones])
+    return {
+        "party0": Table("party0", (*(f"a{j}" for j in range(half)), INTERCEPT), own, y),
+        "party1": Table("party1", tuple(f"b{j}" for j in range(columns - half)), X[:, half:].copy()),
+    }
 
 
 def audits(names: list[str], modes: list[str]) -> None:

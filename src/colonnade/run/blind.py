@@ -33,7 +33,7 @@ BOTH_HOLD = (
 )
 PASSES = 12  # of an encrypted run: what more would gain is less than its noise
 NOISE = 3.0  # rows of noise in every gradient of an encrypted run
-MOST_LEAN = 1_500_000  # rows: more leave columns too few bits in the smaller ring
+MOST_LEAN = 1_150_000  # rows: more leave columns too few bits in the smaller ring
 FEW, CROWDED = 1000, 0.02  # rows, and columns of one owner a row: where own weights begin to tell labels
 
 

@@ -17,7 +17,7 @@ from tests.oracles.tables import random_job
 
 from colonnade.attacks.transcript import Transcript
 from colonnade.conversations.linear.encrypted import final_loss, home_columns
-from colonnade.conversations.linear.parted import both_blocks, parted_scores, turned_columns, wave_theta
+from colonnade.conversations.linear.parted import both_blocks, parted_scores, wave_theta
 from colonnade.conversations.linear.parted.turned_columns import PartedSizes, TurnedColumns
 from colonnade.conversations.linear.parted.wrapped_parts import dot_product, parted
 from colonnade.conversations.linear.parties import parted as parties
@@ -308,8 +308,7 @@ def test_a_run_that_goes_on_is_the_same_and_has_new_keys(
 
 
 def test_rows_travel_in_stretches_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (home_columns, turned_columns):
-        monkeypatch.setattr(module, "ROWS", 500)
+    monkeypatch.setattr(home_columns, "ROWS", 500)
     monkeypatch.setattr(final_loss, "ROWS", 20_000)  # each stretch is told with noise
     monkeypatch.setattr(parted_scores, "CHUNK", 150)
     monkeypatch.setattr(parties, "FEW", 100)  # some rows alone in early passes, as of many

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,15 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from colonnade.conversations.linear.encrypted.home_columns import HomeColumns, length_for
 from colonnade.conversations.linear.noisy.product_forms import FORMS, Reaches, code_of, size_of
 from colonnade.conversations.linear.noisy.rare import LIMIT, steady
 from colonnade.conversations.linear.noisy.row_noise import Loudness
 from colonnade.conversations.own_noise import OwnNoise, largest_of
-from colonnade.errors import FixedPointOverflow
+from colonnade.engines.engine import Inline
+from colonnade.errors import FixedPointOverflow, JobError
 from colonnade.job.plan import Encrypted
 from colonnade.losses import LOSSES, loss_for, with_weights
 from colonnade.privacy.gaussian import delta_of, deviation_for
-from colonnade.secure.lattice.parameters import LEAN, coefficients_beside
+from colonnade.run.blind import MOST_LEAN
+from colonnade.secure.lattice.parameters import LEAN, STRICT, SlotParameters, coefficients_beside
 
 RING = coefficients_beside(LEAN)
 
@@ -126,3 +130,63 @@ def test_epsilon_is_that_of_all_passes(epsilon: float) -> None:
     assert loud.rows < 1.1 * deviation_for(epsilon, 1e-5) * 1.7 * 3
     accountant = pytest.importorskip("colonnade.privacy.accountant")
     assert accountant.epsilon_of(deviation_for(epsilon, 1e-5), 1, 1e-5) == pytest.approx(epsilon, rel=2e-3)
+
+
+def test_many_rare_columns_go_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An eigenvalue problem for every one that goes would take minutes."""
+    rng, solved, eigh = np.random.default_rng(0), [0], np.linalg.eigh
+
+    def counted(table: np.ndarray) -> object:
+        solved[0] += 1
+        return eigh(table)
+
+    X = (rng.random((4000, 400)) < rng.uniform(8e-4, 6e-3, 400)).astype(float)
+    monkeypatch.setattr(np.linalg, "eigh", counted)
+    kept = steady(csr_array(X), LIMIT)
+    gone = 400 - len(kept)
+    rare = int((X.sum(axis=0) < 10).sum())  # each of whose rows alone is more than a tenth
+    assert gone > rare + 20
+    assert solved[0] < (gone - rare) / 2
+    left = X[:, kept]
+    leverage = np.einsum("ij,ij->i", left @ np.linalg.inv(left.T @ left), left)
+    assert leverage.max() <= LIMIT
+
+
+@pytest.mark.parametrize(
+    ("slots", "rows"),
+    [(LEAN, 2), (LEAN, MOST_LEAN), (STRICT, MOST_LEAN + 1), (STRICT, 10_000_000), (STRICT, 100_000_000)],
+)
+def test_every_number_of_rows_leaves_columns_a_bit_in_its_ring(slots: SlotParameters, rows: int) -> None:
+    assert length_for(slots, rows) >= 2**0.5 * math.sqrt(rows)
+
+
+def test_rows_beyond_the_smaller_ring_are_refused_there() -> None:
+    with pytest.raises(FixedPointOverflow, match=r"1,500,000 rows leave columns less than a bit"):
+        length_for(LEAN, 1_500_000)
+
+
+def test_columns_are_prepared_in_what_is_announced_and_larger_ones_are_refused() -> None:
+    """Stretch by stretch, so that a copy of all as numbers is never there."""
+    rows, width = 40_000, 12
+    X = np.random.default_rng(0).normal(size=(rows, width))
+    due = 16 * rows * width + (8 * width + 160) * rows
+
+    def home(memory: int) -> HomeColumns:
+        return HomeColumns(X, LEAN, RING, memory, Inline(), np.random.default_rng(1))
+
+    with pytest.raises(
+        JobError, match=r"40,000 rows of 12 columns take 17 MiB .* may use 17; raise `memory`"
+    ):
+        home(due - 1)
+    tracemalloc.start()
+    columns = home(due)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak + X.nbytes < 1.1 * due
+    # one table whatever the stretches: each number is its own, rounded up or down
+    whole = np.round(X * columns.scale)
+    w = np.random.default_rng(2).normal(size=rows)
+    tables = columns.tables
+    assert (len(tables), tables[0].rows, tables[0].width) == (1, rows, width)
+    assert tables[0].size <= np.abs(whole).sum(axis=0).max() + rows
+    np.testing.assert_allclose(columns.gradient(w), X.T @ w / rows, rtol=1e-9)

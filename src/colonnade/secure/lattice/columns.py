@@ -70,7 +70,7 @@ class TransformedColumns:
         """Prepare columns for vectors of numbers that are at most so large; SumError if a sum could wrap."""
         if together < 1 or ring.degree % together:
             raise SumError(f"{together} columns do not share {ring.degree} coefficients")
-        size = int(np.abs(X).sum(axis=0).max(initial=0))
+        size = max((int(np.abs(column).sum()) for column in X.T), default=0)
         if 2 * size * largest >= ring.plain:
             raise SumError(
                 f"a column whose numbers add up to {size} times numbers of up to {largest} is too large for "

@@ -7,11 +7,13 @@ What is told of a column is how large its largest number is in that scale: noise
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Matrix, Rows
-from colonnade.conversations.linear.noisy.rare import dense, steady
+from colonnade.conversations.linear.noisy.rare import steady, stretches
 from colonnade.conversations.own_noise import STEPS, largest_of
 from colonnade.engines.engine import Engine
 from colonnade.errors import FixedPointOverflow, JobError
@@ -40,6 +42,48 @@ def together_for(ring: CoefficientParameters, rows: int, width: int) -> int:
     return min(options, key=cost)
 
 
+def length_for(slots: SlotParameters, rows: int) -> float:
+    """Return how long every column is in whole numbers, so that no sum with theta wraps around."""
+    nominal = 2.0 ** (2 * theta_bits(slots, rows))
+    usual = min(slots.plain / 2 / (nominal * 1.25 * rows), 2**MOST_BITS)  # number of a column
+    if usual < 2**LEAST_BITS:
+        raise FixedPointOverflow(
+            f"secure.products = 'encrypted': {rows:,} rows leave columns less than a bit in sums modulo "
+            f"{slots.plain}; train on fewer rows"
+        )
+    return float(usual * np.sqrt(rows))
+
+
+def cuts_of(rows: int) -> list[slice]:
+    """Return stretches of rows that have a table each."""
+    return [slice(at, min(at + ROWS, rows)) for at in range(0, rows, ROWS)]
+
+
+def refuse_large(rows: int, width: int, memory: int, key: str) -> None:
+    """Refuse columns whose words take more than a party may use: 16 bytes a number, as it is and
+    transformed, and of the stretch that is prepared 8 more, and 160 a row while four columns are
+    transformed."""
+    due = 16 * rows * width + (8 * width + 160) * min(rows, ROWS)
+    if due > memory:
+        raise JobError(
+            f"{key}: {rows:,} rows of {width:,} columns take {due // 2**20:,} MiB as words and the party may "
+            f"use {memory // 2**20:,}; raise `memory` (data.memory on one machine, in a party's own settings "
+            "between companies), or train on fewer rows"
+        )
+
+
+def whole_numbers(
+    parts: Iterable[Floats], shape: tuple[int, int], rounding: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return numbers that come in stretches of rows, rounded by chance: an error of a number, not of a
+    column. What is left of the shape is 0."""
+    whole, at = np.zeros(shape, dtype=np.int64), 0
+    for part in parts:
+        whole[at : at + len(part)] = np.floor(part + rounding.random(part.shape))
+        at += len(part)
+    return whole
+
+
 class HomeColumns:
     """What a party computes with, all of it at home; `kept` are the places of columns that train."""
 
@@ -54,45 +98,29 @@ class HomeColumns:
     ) -> None:
         self.X, self.rows = X, int(X.shape[0])
         self.width = int(X.shape[1])
-        due = 24 * self.rows * self.width
-        if due > memory:
-            raise JobError(
-                f"secure.products = 'encrypted': {self.rows} rows of {self.width} columns take "
-                f"{due // 2**20} MiB as words and the party may use {memory // 2**20}; raise limits.memory, "
-                "or train on fewer rows"
-            )
+        refuse_large(self.rows, self.width, memory, "secure.products = 'encrypted'")
         self.kept: NDArray[np.intp] = steady(X)
         self._kernels = engine.rows(X)
         largest, squares = np.zeros(len(self.kept)), np.zeros(len(self.kept))
-        for part in self._stretches():
+        for part in stretches(X, slice(0, self.rows), self.kept):
             np.maximum(largest, np.abs(part).max(axis=0, initial=0.0), out=largest)
             squares += (part**2).sum(axis=0)
         self.largest = largest
-        nominal = 2.0 ** (2 * theta_bits(slots, self.rows))
-        self.length = slots.plain / 2 / (nominal * 1.25 * np.sqrt(self.rows))  # of a column in whole numbers
-        self.length = min(self.length, 2**MOST_BITS * np.sqrt(self.rows))
-        if self.length / np.sqrt(self.rows) < 2**LEAST_BITS:
-            raise FixedPointOverflow(
-                f"secure.products = 'encrypted': {self.rows} rows leave columns less than a bit in sums "
-                f"modulo {slots.plain}; train on fewer rows"
-            )
+        self.length = length_for(slots, self.rows)
         self.scale = self.length / np.sqrt(np.maximum(squares, 1e-300))
         self.together = together_for(ring, min(self.rows, ROWS), len(self.kept))
         self._tables = self._transformed(ring, rounding)
 
-    def _stretches(self) -> list[Floats]:
-        return [dense(self.X, cut, self.kept) for cut in self.cuts]
-
     @property
     def cuts(self) -> list[slice]:
         """Stretches of rows that have a table each."""
-        return [slice(at, min(at + ROWS, self.rows)) for at in range(0, self.rows, ROWS)]
+        return cuts_of(self.rows)
 
     def _transformed(self, ring: CoefficientParameters, rng: np.random.Generator) -> list[TransformedColumns]:
         tables = []
-        for part in self._stretches():
-            # by chance: an error of a number, not of a column
-            whole = np.floor(part * self.scale + rng.random(part.shape)).astype(np.int64)
+        for cut in self.cuts:
+            numbers = (part * self.scale for part in stretches(self.X, cut, self.kept))
+            whole = whole_numbers(numbers, (cut.stop - cut.start, len(self.kept)), rng)
             # 0: |x| |theta| < t / 2 is what bounds sums here, not the largest number of theta
             tables.append(TransformedColumns(ring, whole, 0, self.together))
         return tables
@@ -118,8 +146,9 @@ class HomeColumns:
     def longest(self) -> float:
         """The length of the longest row, every column in units of its largest number."""
         unit = np.where(self.largest > 0, self.largest, 1.0)
+        parts = stretches(self.X, slice(0, self.rows), self.kept)
         return max(
-            (float(np.sqrt(((part / unit) ** 2).sum(axis=1).max(initial=0.0))) for part in self._stretches()),
+            (float(np.sqrt(((part / unit) ** 2).sum(axis=1).max(initial=0.0))) for part in parts),
             default=0.0,
         )
 

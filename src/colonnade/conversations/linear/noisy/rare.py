@@ -8,6 +8,8 @@ column of a category in several is to join that category with the one that has n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,7 @@ LIMIT = 0.1
 FEW = 5.0  # times the mean leverage, where that is over a fiftieth
 ALONE = 0.5  # from which a row is most of its own fit
 SMALLEST = 1e-10  # of the largest eigenvalue: columns that others add up to have no direction of their own
+AT_ONCE = 50  # columns of which one may go at a time
 STRETCH = 2**14  # rows at a time
 
 
@@ -26,12 +29,17 @@ def dense(X: Matrix, rows: slice, columns: NDArray[np.intp] | None = None) -> Fl
     return np.asarray(part if isinstance(part, np.ndarray) else part.toarray(), dtype=np.float64)
 
 
+def stretches(X: Matrix, rows: slice, columns: NDArray[np.intp] | None = None) -> Iterator[Floats]:
+    """Yield rows from `start` to `stop`, some thousand at a time, so that a copy of all is never there."""
+    for start in range(rows.start, rows.stop, STRETCH):
+        yield dense(X, slice(start, min(start + STRETCH, rows.stop)), columns)
+
+
 def gram(X: Matrix, columns: NDArray[np.intp] | None = None) -> Floats:
     """Return X'X."""
     width = int(X.shape[1]) if columns is None else len(columns)
     total = np.zeros((width, width))
-    for start in range(0, int(X.shape[0]), STRETCH):
-        part = dense(X, slice(start, start + STRETCH), columns)
+    for part in stretches(X, slice(0, int(X.shape[0])), columns):
         total += part.T @ part
     return total
 
@@ -48,12 +56,16 @@ def limit_for(rows: int, columns: int) -> float:
 def steady(X: Matrix, limit: float | None = None) -> NDArray[np.intp]:
     """Return the places of columns that stay, so that every row's leverage is within the limit.
 
-    Of the row that is furthest beyond it the column goes without which its leverage falls most; and again,
+    Columns of which one row alone is more than that go first: no other column makes up for it. Then, of a
+    row that is furthest beyond the limit, the column goes without which its leverage falls most; and again,
     until none is beyond. Rows that are most of their own fit say so for all of their columns at once.
     """
-    table = gram(X)
+    table, largest = gram(X), np.zeros(X.shape[1])
+    for stretch in stretches(X, slice(0, int(X.shape[0]))):
+        np.maximum(largest, np.abs(stretch).max(axis=0, initial=0.0), out=largest)
     limit = limit_for(*X.shape) if limit is None else limit
-    left = np.flatnonzero(np.diag(table) > 0)
+    squares = np.diag(table)
+    left = np.flatnonzero((squares > 0) & (largest**2 <= limit * squares))
     while len(left):
         part = table[np.ix_(left, left)]
         scale = np.sqrt(np.diag(part))  # columns of any unit weigh alike
@@ -70,15 +82,14 @@ def steady(X: Matrix, limit: float | None = None) -> NDArray[np.intp]:
 
 
 def _beyond(X: Matrix, left: NDArray[np.intp], roots: Floats, limit: float) -> Floats:
-    """Return the rows that are most of their own fit or, if there are none, the one furthest beyond the
-    limit."""
-    most, furthest, found = limit, np.zeros((0, len(left))), []
-    for start in range(0, int(X.shape[0]), STRETCH):
-        part = dense(X, slice(start, start + STRETCH), left)
+    """Return the rows that are most of their own fit or, if there are none, those furthest beyond the limit:
+    one, and of many columns one for fifty of them."""
+    most, far, found = max(1, len(left) // AT_ONCE), np.zeros(0), np.zeros((0, len(left)))
+    for part in stretches(X, slice(0, int(X.shape[0])), left):
         leverage = ((part @ roots) ** 2).sum(axis=1)
-        found.append(part[leverage > max(limit, ALONE)])
-        at = int(leverage.argmax())
-        if leverage[at] > most:
-            most, furthest = float(leverage[at]), part[at : at + 1]
-    alone: Floats = np.concatenate(found)
-    return alone if len(alone) else furthest
+        beyond = leverage > limit
+        far, found = np.append(far, leverage[beyond]), np.vstack([found, part[beyond]])
+        kept = np.union1d(np.flatnonzero(far > max(limit, ALONE)), np.argsort(-far)[:most])
+        far, found = far[kept], found[kept]
+    alone = found[far > max(limit, ALONE)]
+    return alone if len(alone) else found

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from colonnade.arrays import Words
-from colonnade.conversations.linear.parted.turned_columns import cuts
+from colonnade.conversations.linear.encrypted.home_columns import cuts_of
 from colonnade.conversations.peer_line import PeerLine
 from colonnade.secure.lattice.ciphertexts import Ciphertexts, SecretKey
 from colonnade.secure.lattice.columns import (
@@ -94,11 +94,11 @@ class Blocks:
 
 def with_weights(theta: Words, weights: Words) -> list[Words]:
     """Return theta by stretches of rows, the weights below the last."""
-    parts = [theta[cut] for cut in cuts(len(theta))]
+    parts = [theta[cut] for cut in cuts_of(len(theta))]
     return [*parts[:-1], np.concatenate([parts[-1], weights])]
 
 
 def rows_of_tables(rows: int, width: int) -> list[int]:
     """Return how many rows the tables of a block have, the penalty's rows with them."""
-    found = [cut.stop - cut.start for cut in cuts(rows)]
+    found = [cut.stop - cut.start for cut in cuts_of(rows)]
     return [*found[:-1], found[-1] + width]

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.arrays import Floats, Matrix
-from colonnade.conversations.linear.encrypted.home_columns import ROWS
-from colonnade.conversations.linear.noisy.rare import dense, gram
+from colonnade.conversations.linear.encrypted.home_columns import cuts_of, refuse_large, whole_numbers
+from colonnade.conversations.linear.noisy.rare import gram, stretches
 from colonnade.conversations.linear.parted.wave_theta import PERIOD
 from colonnade.errors import FixedPointOverflow, JobError
 from colonnade.secure.lattice.columns import TransformedColumns
@@ -26,7 +26,6 @@ FLAT = 1e-6  # of the steepest direction: what is flatter says nothing
 ROOM = 4.0  # times |x| |theta| / n at the start, within which an inner product stays
 LEAST = 9  # bits of columns and theta together
 SCORED = 12  # bits of a column's fraction where rows are scored
-BYTES = 32  # a number: as it is, turned, in whole numbers, transformed
 
 
 @dataclass(frozen=True)
@@ -72,13 +71,7 @@ class TurnedColumns:
 
     def __init__(self, X: Matrix, penalty: Floats, curvature: float, memory: int) -> None:
         self.X, self.rows = X, int(X.shape[0])
-        due = BYTES * min(self.rows, ROWS) * X.shape[1] + 8 * self.rows * X.shape[1]
-        if due > memory:
-            raise JobError(
-                f"secure.reveal = 'never': {self.rows} rows of {X.shape[1]} columns take {due // 2**20} MiB "
-                f"as words and the party may use {memory // 2**20}; raise limits.memory, or train on fewer "
-                "rows"
-            )
+        refuse_large(self.rows, int(X.shape[1]), memory, "secure.reveal = 'never'")
         moments = gram(X) * (curvature / self.rows) + np.diag(penalty)
         scale = 1 / np.sqrt(np.maximum(np.diag(moments), 1e-300))
         values, vectors = np.linalg.eigh(moments * np.outer(scale, scale))
@@ -101,17 +94,12 @@ class TurnedColumns:
         """Return turned columns as polynomials, a table for every stretch of rows; the last has the penalty
         too."""
         found = []
-        for cut in cuts(self.rows):
-            numbers = dense(self.X, cut) @ self.turn * 2.0**sizes.columns
-            # by chance: an error of a number, not of a column
-            whole = np.floor(numbers + rounding.random(numbers.shape))
-            if cut.stop == self.rows:
-                whole = np.vstack([whole, np.diag(np.rint(self.penalty * sizes.penalty))])
+        for cut in cuts_of(self.rows):
+            last = self.width if cut.stop == self.rows else 0
+            turned = (part @ self.turn * 2.0**sizes.columns for part in stretches(self.X, cut))
+            whole = whole_numbers(turned, (cut.stop - cut.start + last, self.width), rounding)
+            if last:
+                whole[-last:] = np.diag(np.rint(self.penalty * sizes.penalty))
             # 0: |x| |theta| < t / 4 is what bounds sums here
-            found.append(TransformedColumns(ring, whole.astype(np.int64), 0))
+            found.append(TransformedColumns(ring, whole, 0))
         return found
-
-
-def cuts(rows: int) -> list[slice]:
-    """Return stretches of rows that have a table each."""
-    return [slice(at, min(at + ROWS, rows)) for at in range(0, rows, ROWS)]
