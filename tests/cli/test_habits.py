@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -11,6 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from colonnade.cli import main
+from colonnade.report.summary import NAMES, metric
+from colonnade.result import read_result
 
 JOB = """
 algorithm = "vfb2-sgd"
@@ -50,9 +55,23 @@ def test_several_runs_show_the_measures_that_they_have() -> None:
     for name in ("job", "number"):
         assert colonnade("run", f"{name}.toml", "--no-pooled").exit_code == 0
     assert colonnade("report", "runs/job", "runs/number", "--out", "both.html").exit_code == 0
-    text = Path("both.html").read_text()
-    for column in ("test AUC", "test accuracy", "test R2", "test RMSE", "test loss"):
-        assert f'<th scope="col">{column}</th>' in text
+    head, *found = _cells(Path("both.html").read_text())
+    rows = {Path(row[0]).name: dict(zip(head, row, strict=True)) for row in found}
+    results = {name: read_result(Path("runs", name, "result.json")).metrics for name in ("job", "number")}
+    for name, keys in (("job", ("test_auc", "test_accuracy")), ("number", ("r2", "rmse"))):
+        other = rows[{"job": "number", "number": "job"}[name]]
+        for key in keys:
+            assert rows[name][NAMES[key]] == metric(key, results[name][key])
+            assert other[NAMES[key]] == ""  # the other kind of label has no such figure
+    for name, metrics in results.items():
+        assert rows[name]["test loss"] == metric("test_loss", metrics["test_loss"])
+
+
+def _cells(page: str) -> list[list[str]]:
+    """Return the rows of the table that has several runs beside each other, its head first."""
+    table = next(each for each in re.findall(r"<table.*?</table>", page, flags=re.S) if "test AUC" in each)
+    rows = re.findall(r"<tr>(.*?)</tr>", table, flags=re.S)
+    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, flags=re.S) for row in rows]
 
 
 def test_files_have_plain_ends_of_lines_and_commands_are_quoted() -> None:
@@ -103,3 +122,15 @@ def test_a_disk_that_does_not_let_us_is_the_users_to_change(
     monkeypatch.setattr(click, "echo", fails)
     monkeypatch.setattr("colonnade.cli._say", lambda text, **_: None)
     assert colonnade("algorithms", "--json").exit_code == code
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full here")
+def test_a_device_that_is_full_is_named_in_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "colonnade", "algorithms"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -1,6 +1,6 @@
 """What parties are worth: the order of their values beside pooled retraining, and what it takes over TLS.
 
-    python -m colonnade_bench.micro.value [--splits 20] [--dataset uci-credit]
+    python -m colonnade_bench.micro.value [--splits 20] [--labels clear blind] [--dataset uci-credit]
 
 Columns and rows are split anew by each seed, over four parties and a fifth whose five columns are noise.
 Pooled retraining is scikit-learn's logistic regression on the columns of every coalition, and its values are
@@ -33,9 +33,10 @@ def main() -> None:
     """Print how often orders are the same, how often noise is worth nothing, and the seconds over TLS."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--labels", nargs="*", default=["clear", "blind"], choices=["clear", "blind"])
     parser.add_argument("--dataset", default="uci-credit")
     given = parser.parse_args()
-    for labels in ("clear", "blind"):
+    for labels in given.labels:
         same, apart, nothing, total = 0, [], dict.fromkeys(METRICS, 0), 0
         for seed in range(given.splits):
             job = job_of(given.dataset, seed, labels)
@@ -51,7 +52,7 @@ def main() -> None:
                 apart += wrong
                 _, low, high = worth.values[NOISE][metric]
                 nothing[metric] += low <= 0 <= high
-        print(f"{labels}: {same} of {total} orders are those of pooled retraining")
+        print(f"{labels}: {same} of {total} orders are those of pooled retraining", flush=True)
         for line in apart:
             print(f"  {line}")
         for metric, times in nothing.items():
@@ -103,7 +104,7 @@ def retrained(tables: Tables, job: Job) -> dict[str, dict[str, float]]:
         for coalition in combinations(parties, size):
             p = np.full(len(unseen), np.mean(y > 0))
             if coalition:
-                fit = LogisticRegression(C=1 / (1e-4 * len(y)), tol=1e-8, max_iter=2000)
+                fit = LogisticRegression(C=1 / (1e-4 * len(y)), solver="newton-cholesky", tol=1e-8)
                 fit.fit(np.hstack([own(tables.train[party]) for party in coalition]), y)
                 p = fit.predict_proba(np.hstack([own(test[party]) for party in coalition]))[:, 1]
             p = np.clip(p, 1e-12, 1 - 1e-12)

@@ -45,7 +45,10 @@ def value(target: Path, before: bool, out: Path | None, config: Path, as_json: b
     path = target / JOB if target.is_dir() else target
     if "parties" in read_toml(path, "there is no such job file"):
         if before:
-            raise JobError("--before: is for a job on one machine")
+            raise JobError(
+                f"--before: {path} is a job between daemons, and the bound is offered on one machine alone. "
+                "Between daemons `colonnade describe` has statistics of columns; leave out --before to train"
+            )
         _between_daemons(path, config, as_json=as_json)
         return
     job = read_job(path, note)
