@@ -19,7 +19,8 @@ from tests.oracles.tables import pooled, random_tables, run, weights
 from colonnade import VerticalClassifier
 from colonnade.arrays import Numbers
 from colonnade.data.read import files
-from colonnade.data.read.formats import open_bytes, raw_table
+from colonnade.data.read.formats import raw_table
+from colonnade.data.read.unpacked import open_bytes
 from colonnade.errors import DataError, JobError, MalformedMessage
 from colonnade.job import PrivacyTerms
 from colonnade.job.presets import PRESETS, Preset

@@ -19,9 +19,9 @@ from scipy.sparse import csr_array
 
 from colonnade.data.datasets import cifar
 from colonnade.data.datasets.catalogue import DATASETS, LIBSVM, SHA256, Bundled, Dataset, Files, RowChanges
-from colonnade.data.read import formats
 from colonnade.data.read.dialect import Dialect
 from colonnade.data.read.files import AS_FOUND, load
+from colonnade.data.read.unpacked import COMPRESSED, open_bytes
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError, suggest
 from colonnade.job import Key
@@ -176,7 +176,7 @@ def found_file(stored: Files, file: str) -> Path | None:
     places = [stored.folder] if stored.folder in IMAGES else [stored.folder, ""]
     for folder in data_folders():
         for place in places:
-            for packed in ("", *formats.COMPRESSED):
+            for packed in ("", *COMPRESSED):
                 path = folder / place / (file + packed)
                 if path.is_file():
                     return path
@@ -231,7 +231,7 @@ def _bundled(name: str, stored: Bundled) -> RawTable:
 def sha256(path: Path) -> str:
     """Return the checksum of a file's content, decompressed."""
     digest = hashlib.sha256()
-    with formats.open_bytes(path) as stream:
+    with open_bytes(path) as stream:
         while block := stream.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()

@@ -19,7 +19,8 @@ import msgspec
 
 from colonnade.data.read import header
 from colonnade.data.read.dialect import GAPS, Dialect, sniffed
-from colonnade.data.read.formats import COMPRESSED, Wanted, open_bytes, parsed, plain_name
+from colonnade.data.read.formats import Wanted, parsed, plain_name
+from colonnade.data.read.unpacked import COMPRESSED, open_bytes
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError
 

@@ -9,14 +9,11 @@ pyarrow is imported on use: it costs more to import than most commands take to r
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,17 +22,10 @@ from colonnade.data.read import header
 from colonnade.data.read.dates import said_of
 from colonnade.data.read.dialect import GAPS, Dialect, sniffed
 from colonnade.data.read.recognise import Recognised, from_numbers, recognise
+from colonnade.data.read.unpacked import COMPRESSED, open_bytes
 from colonnade.data.table import RawTable, Reading, as_numbers, count, different, numbers_of, stack
 from colonnade.errors import DataError, suggest
 from colonnade.job.source import Source
-
-COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-
-
-def open_bytes(path: Path) -> IO[bytes]:
-    """Return the file's content as a stream, decompressed on the way."""
-    opener = COMPRESSED.get(path.suffix)
-    return opener(path, "rb") if opener else path.open("rb")
 
 
 def plain_name(path: Path) -> str:

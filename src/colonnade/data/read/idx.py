@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.data.read.formats import open_bytes
+from colonnade.data.read.unpacked import open_bytes
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError
 

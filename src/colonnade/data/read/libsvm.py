@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array
 
-from colonnade.data.read.formats import open_bytes
+from colonnade.data.read.unpacked import open_bytes
 from colonnade.data.table import RawTable, dense_if_full, first_place, int32_indices
 from colonnade.errors import DataError
 
