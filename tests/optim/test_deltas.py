@@ -58,11 +58,13 @@ def test_by_coordinate_deltas_are_the_gradient(name: str) -> None:
 
 
 @pytest.mark.parametrize("two_sided", [False, True])
-@pytest.mark.parametrize("per", ["batch", "sample"])
+@pytest.mark.parametrize(("per", "shared"), [("batch", True), ("batch", False), ("sample", True)])
 @pytest.mark.parametrize("directions", ["gaussian", "sphere", "rademacher"])
-def test_the_mean_of_many_estimates_is_the_gradient(directions: Any, per: Any, two_sided: bool) -> None:
+def test_the_mean_of_many_estimates_is_the_gradient(
+    directions: Any, per: Any, shared: bool, two_sided: bool
+) -> None:
     head = head_of(*HEADS["classes"])
-    deltas, rounds = Deltas(directions, 50, 1e-5, two_sided, per), 120
+    deltas, rounds = Deltas(directions, 50, 1e-5, two_sided, per, shared), 120
     found = np.array([estimate(deltas, head, number, classes=True) for number in range(rounds)])
     true = gradient(head, classes=True)
     spread = found.std(axis=0) / rounds**0.5
@@ -102,15 +104,13 @@ def test_a_client_steps_along_the_gradient_reply_in_the_limit(deltas: Deltas) ->
 
 def dense(deltas: Deltas, seed: Any, rows: int, d: int) -> Any:
     """u [K, rows, d], the long way: what evaluation k does to every row."""
-    moves, K = deltas.draw(seed, rows, d), deltas.count
+    moves, K, own = deltas.draw(seed, rows, d), deltas.count, not deltas.factored
     u = np.empty((K, rows, d))
     for k in range(K):
         for b in range(rows):
-            j = (k + b) % K if deltas.per == "batch" else k
+            j = k if own else (k + b) % K
             # the first point is unmoved
-            u[k, b] = (
-                moves.steps[1 + j, b] / deltas.mu * moves.bases[1 + j, 0 if deltas.per == "batch" else b]
-            )
+            u[k, b] = moves.steps[1 + j, b] / deltas.mu * moves.bases[1 + j, b if own else 0]
     return u
 
 
@@ -122,13 +122,21 @@ def test_directions_are_those_of_the_round() -> None:
     np.testing.assert_allclose(np.abs(one), 1.0, rtol=1e-6)
     assert np.linalg.norm(dense(Deltas("sphere", 4), (0,), 5, 2), axis=(1, 2)) == pytest.approx(1)
     assert np.linalg.norm(dense(Deltas("sphere", 4, per="sample"), (0,), 5, 2), axis=2) == pytest.approx(1)
+    independent = Deltas("sphere", 4, shared_bases=False)
+    assert np.linalg.norm(dense(independent, (0,), 5, 2), axis=(1, 2)) == pytest.approx(1)
+
+
+def test_without_shared_bases_rows_have_directions_of_their_own() -> None:
+    shared, own = (dense(Deltas("gaussian", 4, shared_bases=each), (0,), 9, 2) for each in (True, False))
+    different = [len(np.unique(np.abs(u).reshape(-1, 2).round(6), axis=0)) for u in (shared, own)]
+    assert different == [4, 4 * 9]
 
 
 @pytest.mark.parametrize("two_sided", [False, True])
-@pytest.mark.parametrize("per", ["batch", "sample"])
+@pytest.mark.parametrize(("per", "shared"), [("batch", True), ("batch", False), ("sample", True)])
 @pytest.mark.parametrize("name", [*HEADS, "sum", "convolution"])
 def test_factored_moves_are_the_differences_of_the_loss_along_every_direction(
-    name: str, per: Any, two_sided: bool
+    name: str, per: Any, shared: bool, two_sided: bool
 ) -> None:
     """More rows than directions, so that rows share bases; the last server knows nothing of moves."""
     extra: dict[str, tuple[Model, bool]] = {
@@ -140,7 +148,7 @@ def test_factored_moves_are_the_differences_of_the_loss_along_every_direction(
     if name == "sum":
         C = np.random.default_rng(2).standard_normal((ROWS, 9))
     own = slice(3, 6) if name == "sum" else OWN
-    deltas = Deltas("gaussian", 4, 1e-3, two_sided, per)
+    deltas = Deltas("gaussian", 4, 1e-3, two_sided, per, shared)
     reply = DeltasServer(head, deltas).answer(C, own, C[None, :, own], y, (0, 1))
     u = dense(deltas, (0, 1), ROWS, 3)
 

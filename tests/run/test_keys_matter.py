@@ -49,6 +49,7 @@ OTHER: dict[str, dict[str, Any]] = {
     },
     "cascade": {
         "directions": 2, "smoothing": "rademacher", "mu": 0.1, "two_sided": True, "per": ["sample", "batch"],
+        "shared_bases": False,
         "server": "first", "server_step": 0.03, "assumed_delay": 9, "decay": "none", "precision": "float64",
         "forward_bits": 4, "backward_bits": 4, "forward_range": "column", "forward_rounding": "nearest",
         "forward_memory": True, "forward_top": 0.5, "backward_top": 0.5, "local_steps": 2,

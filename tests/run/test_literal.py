@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from tests.oracles.tables import pooled, random_tables, weights
@@ -11,11 +15,38 @@ from tests.oracles.tables import pooled, random_tables, weights
 from colonnade.deploy.terms.contract import terms_from
 from colonnade.errors import JobError
 from colonnade.job import job_from
-from colonnade.job.presets import PRESETS
+from colonnade.job.presets import PRESETS, defaults_of
 from colonnade.run.federate import Finished, run_tables
 from colonnade.run.resolve import compose
 
+PAGES = Path(__file__).parents[2] / "docs" / "algorithms"
 LITERAL = sorted(name for name, preset in PRESETS.items() if preset.literal)
+
+
+LINES = re.compile(r"The name\s+`([\w-]+-paper)`\s+stands\s+for\s(?:[^\n]+\n)+\n((?:    [^\n]+\n)+)")
+
+
+def lines_of(page: Path) -> tuple[str, dict[str, Any]]:
+    """The literal preset that a page is about, and the lines of a job that it says its name stands for."""
+    found = LINES.findall(page.read_text())
+    assert len(found) == 1, page
+    ((name, lines),) = found
+    return name, tomllib.loads("\n".join(line.strip() for line in lines.splitlines()))
+
+
+@pytest.mark.parametrize("page", ["vfb2", "asysqn", "asyrevel", "fdskl", "czofo"])
+def test_a_literal_preset_is_what_its_page_says(page: str) -> None:
+    name, lines = lines_of(PAGES / f"{page}.md")
+    data = {"train": "a9a", "parties": 3, "active": 2}
+    said, meant = job_from({**lines, "data": data}), job_from({"algorithm": name, "data": data})
+    assert msgspec.structs.replace(said, algorithm=name) == meant
+    assert {"algorithm": name.removesuffix("-paper"), **defaults_of(PRESETS[name], {})} == lines
+
+
+def test_the_paper_s_active_parties_of_fdskl_have_a_step_each_under_way() -> None:
+    job = job_from({"algorithm": "fdskl-paper", "data": {"train": "a9a", "parties": 3, "active": 3}})
+    assert compose(job).ahead(3) == 3
+    assert compose(job_from({"algorithm": "fdskl", "data": {"train": "a9a", "parties": 3}})).ahead(3) == 1
 
 
 def trained(name: str, **train: Any) -> Finished:

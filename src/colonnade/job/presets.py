@@ -91,7 +91,7 @@ _kernel = partial(Preset, paper="FDSKL", conversation="kernel", schedule="async"
 # what makes an algorithm the one that its paper prints; `labels` is nobody's default
 _DRAWN = {"sampling": "replacement"}
 _PUBLISHED_VFB2: Defaults = {
-    "train": {"epochs": 30, **_DRAWN, "step": 0.1, "tolerance": 0.0},
+    "train": {"epochs": 30, **_DRAWN, "batch": 1, "step": 0.1, "tolerance": 0.0},
     "network": {"join": False},
 }
 _PUBLISHED_SQN: Defaults = {
@@ -186,7 +186,8 @@ _LITERAL = (
         defaults={
             "train": {**_DRAWN, "epochs": 100, "batch": 64, "step": 0.01, "tolerance": 0.0},
             "cascade": {
-                "directions": 100, "mu": 1e-3, "decay": "none", "optimizer": "sgd", "server_step": 0.01,
+                "directions": 100, "mu": 1e-3, "shared_bases": False, "decay": "none",
+                "optimizer": "sgd", "server_step": 0.01,
             },
         },
     ),
@@ -245,7 +246,7 @@ _TABLE = (
         estimator="saga",
         defaults=MORE_PASSES,
     ),
-    # what AsySQN takes for curvature is noise: with it runs end worse than they begin
+    # the paper's curvature wants delta and gamma picked for the data; these find their own
     _asysqn(
         "asysqn-sgd",
         'asynchronous quasi-Newton, labels everywhere, curvature and steps ours (pairs = "paper": '

@@ -103,6 +103,7 @@ class Cascade(Section, frozen=True):
     mu: float = 1e-3
     two_sided: bool = False
     per: Literal["batch", "sample"] | None = None  # of deltas: one number a direction, or one a row too
+    shared_bases: bool = True  # of the directions of a batch; false: every row's are independent
     server: Literal["zeroth", "first"] = "zeroth"
     server_step: float | Literal["auto"] = "auto"
     assumed_delay: int | Literal["bound"] | None = None  # the step of AsyREVEL's theorems for it

@@ -22,7 +22,8 @@ as of independent draws; the error of the estimate is theirs too (tests/optim/te
 Gaussian rows meet in a base because B > K). Drawing takes K (d + B) random numbers instead of K B d, and the
 first layer of the server's model K rows instead of K B. What is not independent is V'V / K, through which
 every row's own part of the gradient passes: its error does not average out over rows. It is at most as large
-as the error that the rows bring on each other, and vanishes where their gradients cancel.
+as the error that the rows bring on each other, and vanishes where their gradients cancel. Without shared bases
+u_k is drawn independently for every row, as the paper has it.
 
 What each side learns: the server sees h in clear. The client knows u_k, so a reply is a deterministic
 function of the labels: K linear equations in the gradient of its batch. The noise of the estimate protects
@@ -54,6 +55,12 @@ class Deltas:
     mu: float = 1e-3
     two_sided: bool = False
     per: Literal["batch", "sample"] = "batch"
+    shared_bases: bool = True  # of all rows of a batch; per sample every row has its own in any case
+
+    @property
+    def factored(self) -> bool:
+        """Whether a direction of a batch is one base for each row, with a sign."""
+        return self.per == "batch" and self.shared_bases
 
     def rule(self, d: int) -> Smoothing:
         """Return the rule for differences of the loss, for outputs of d numbers."""
@@ -74,7 +81,7 @@ class Deltas:
             bases: Numbers = np.eye(d, dtype=np.float32)[:, None]
         else:
             rng = np.random.default_rng(seed)
-            if self.per == "batch":
+            if self.factored:
                 signs = _signs(rng, signs.shape)
             bases = self._bases(rng, rows, d)
         steps = np.float32(self.mu) * signs
@@ -85,14 +92,15 @@ class Deltas:
         )
 
     def _bases(self, rng: np.random.Generator, rows: int, d: int) -> Numbers:
-        """Return the bases: [K, 1, d], or per sample [K, rows, d]."""
-        shape = (self.count, 1 if self.per == "batch" else rows, d)
+        """Return the bases: [K, 1, d], or [K, rows, d] where rows have their own."""
+        shape = (self.count, 1 if self.factored else rows, d)
         if self.directions == "rademacher":
             return _signs(rng, shape)
         v: Numbers = rng.standard_normal(shape, dtype=np.float32)
         if self.directions == "sphere":
-            v /= np.sqrt(np.square(v).sum(axis=2, keepdims=True))
-            if self.per == "batch":
+            whole = (1, 2) if self.per == "batch" else 2
+            v /= np.sqrt(np.square(v).sum(axis=whole, keepdims=True))
+            if self.factored:
                 v /= np.float32(rows**0.5)  # so that u_k, all rows of it, has length 1
         return v
 
@@ -100,7 +108,7 @@ class Deltas:
         """Return the change of every row's loss along its directions, [K, rows], from losses [points,
         rows]."""
         found = self.rule(d).quotients(losses.astype(np.float64))
-        if self.per == "batch":
+        if self.factored:
             K, rows = found.shape
             found = found[_base(K, rows), np.arange(rows)]
         return found
@@ -119,6 +127,9 @@ class Deltas:
         if self.per == "sample":
             scaled = self.rule(d).scale(d) / K * reply
             found: Numbers = np.einsum("kb,kbd->bd", scaled.astype(bases.dtype), bases)
+        elif not self.shared_bases:
+            scaled = self.rule(d).scale(rows * d) / K * reply
+            found = np.einsum("k,kbd->bd", scaled.astype(bases.dtype), bases)
         else:
             scaled = self.rule(d).scale(rows * d) / K * signs
             found = (scaled * reply[_evaluation(K, rows)]).astype(bases.dtype).T @ bases[:, 0]

@@ -55,7 +55,7 @@ def deltas_of(context: CascadeContext, unit: float = 1.0) -> Deltas:
     mu = unit * asked.mu
     if asked.smoothing == "coordinate":
         return Deltas("coordinate", 0, mu, per="sample")
-    return Deltas(asked.smoothing, asked.directions, mu, asked.two_sided, asked.per)
+    return Deltas(asked.smoothing, asked.directions, mu, asked.two_sided, asked.per, asked.shared_bases)
 
 
 def label_unit(context: CascadeContext) -> float:

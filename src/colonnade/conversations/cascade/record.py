@@ -43,7 +43,11 @@ def idle(job: Job, preset: Preset) -> dict[str, str]:
     if preset.reply != "values":
         name(f"the server of {preset.name} learns by its own gradient in any case", "server")
     if preset.smoothing == "coordinate":
-        name(f"{preset.name} asks along every output", "directions")
+        name(f"{preset.name} asks along every output", "directions", "shared_bases")
+    elif preset.reply != "deltas":
+        name(f"{preset.name} moves no outputs along directions", "shared_bases")
+    elif asked.per == "sample":
+        name("with per = 'sample' every row has directions of its own", "shared_bases")
     if preset.two_sided:
         name(f"{preset.name} asks on both sides in any case", "two_sided")
     if job.model.server.kind == "sum":
@@ -217,6 +221,7 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSetting
             mu=asked.mu,
             two_sided=asked.two_sided or preset.two_sided,
             per=asked.per or "batch",
+            shared_bases=asked.shared_bases,
         ),
         packing=Packing(
             precision=asked.precision,

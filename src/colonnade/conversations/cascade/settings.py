@@ -25,6 +25,7 @@ class Questions(Section, frozen=True):
     mu: float
     two_sided: bool
     per: Literal["batch", "sample"]
+    shared_bases: bool = True
 
 
 class Packing(Section, frozen=True):

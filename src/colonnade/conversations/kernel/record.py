@@ -79,8 +79,9 @@ def usual_batch(job: Job, preset: Preset, rows: int) -> int:
 
 def kernel_ahead(job: Job, preset: Preset, label_holders: int) -> int:
     """Return how many batches are in flight: what the job says, or one; projections are sent ahead in any
-    case."""
-    return check_delay(job.train.ahead or 1, job.train.max_delay)
+    case. The paper's active parties run side by side, each with a step of its own under way."""
+    usual = label_holders if preset.literal else 1
+    return check_delay(job.train.ahead or usual, job.train.max_delay)
 
 
 def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings:
