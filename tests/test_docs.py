@@ -361,7 +361,7 @@ def test_sequence_diagrams_are_what_their_script_draws() -> None:
 @pytest.mark.parametrize("page", ["vfb2", "asysqn", "asyrevel", "fdskl", "czofo"])
 def test_the_paper_s_lines_of_a_page_are_a_job_of_which_every_key_counts(page: str) -> None:
     text = (ROOT / "docs" / "algorithms" / f"{page}.md").read_text("utf-8")
-    (block,) = re.findall(r"(?:^    .*\n)*^    algorithm = .*# the paper.*\n(?:^    .*\n)*", text, re.M)
+    (block,) = re.findall(r"\bstands\s+for\s(?:[^\n]+\n)+\n((?:    [^\n]+\n)+)", text)
     job = {**tomllib.loads(textwrap.dedent(block)), "world": "simulated"}
     job["train"]["epochs"] = 3
     tables = random_tables(parties=3, active=2, rows=60, columns=6)

@@ -22,8 +22,8 @@ as of independent draws; the error of the estimate is theirs too (tests/optim/te
 Gaussian rows meet in a base because B > K). Drawing takes K (d + B) random numbers instead of K B d, and the
 first layer of the server's model K rows instead of K B. What is not independent is V'V / K, through which
 every row's own part of the gradient passes: its error does not average out over rows. It is at most as large
-as the error that the rows bring on each other, and vanishes where their gradients cancel. Without shared bases
-u_k is drawn independently for every row, as the paper has it.
+as the error that the rows bring on each other, and vanishes where their gradients cancel. Without shared
+bases u_k is drawn independently for every row, as the paper has it.
 
 What each side learns: the server sees h in clear. The client knows u_k, so a reply is a deterministic
 function of the labels: K linear equations in the gradient of its batch. The noise of the estimate protects
