@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,15 @@ def test_a_job_is_run_attacked_and_reported(job: Path) -> None:
     assert done.exit_code == 0, done.stderr
     assert "100.0% of the labels" in done.stdout
     assert "proves nothing" in " ".join(done.stdout.split())
+    assert "no proof of harmlessness" in " ".join(done.stdout.split())
+    told = [
+        each
+        for each in json.loads(Path("first/result.json").read_text())["opened"]
+        if (each["hearer"], each["about"]) == ("shop", "labels")
+    ]
+    assert told
+    for each in told:
+        assert f"{each['numbers']:,}" in done.stdout
     by = {each.by: each for each in read_findings(Path("first/audit.json"))}
     assert by["shop"].found
     page = Path("first/report.html").read_text()

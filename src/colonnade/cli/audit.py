@@ -12,6 +12,7 @@ from colonnade.cli.machine import JSON, note, print_json
 if TYPE_CHECKING:
     from colonnade.attacks.audit import Audited
     from colonnade.findings import Finding
+    from colonnade.result import Heard
 
 FOUND = 1  # the exit code of --strict
 
@@ -36,7 +37,8 @@ def audit(
     and its folder is written; of DIR, the folder of a run, the job is run again. audit.json beside the result
     is what `colonnade report` shows.
 
-    What attacks find is given away at least. That they find nothing proves nothing.
+    What attacks find is given away at least. Beside it stands the account: how many numbers each party heard
+    about whose labels and columns, at the most. That they find nothing proves nothing.
 
     \b
     Example:
@@ -65,7 +67,7 @@ def audit(
     if as_json:
         print_json(done.findings)
     else:
-        _show(done.findings, files)
+        _show(done.findings, done.done.result.opened, files)
     ctx.exit(FOUND if strict and any(each.found for each in done.findings) else 0)
 
 
@@ -80,14 +82,18 @@ def _audited(path: Path, *, quiet: bool) -> Audited:
         return audited(job, progress=reporter, tell=reporter.tell)
 
 
-def _show(findings: list[Finding], files: list[Path]) -> None:
-    """Print what every party reached."""
+def _show(findings: list[Finding], told: list[Heard], files: list[Path]) -> None:
+    """Print what every party reached, and beside it how much it heard."""
     from colonnade.cli.show import console, table
     from colonnade.findings import AT_LEAST
+    from colonnade.openings.account import CAUTION, HEARD, table_of
 
     terminal = console()
     heads = ["by", "attack", "reached (95% interval)", "guessing reaches", ""]
     rows = [(each.by, each.attack, each.success, each.guessing, each.note) for each in findings]
     terminal.print(table(heads, rows))
     terminal.print(f"\n{AT_LEAST}", soft_wrap=True)
+    if heard := table_of(told):
+        terminal.print(f"\nWhat was heard, {CAUTION}:", soft_wrap=True)
+        terminal.print(table(list(HEARD), heard, right=(3, 4, 5)))
     terminal.print(f"\nwritten: {', '.join(str(file) for file in files)}", soft_wrap=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from colonnade.openings.opening import LINEAR, Opening
 from colonnade.result import About, Heard
 
@@ -71,6 +73,41 @@ def heard(openings: Iterable[Opening], rows: int) -> list[Heard]:
         )
         for (hearer, about, of), found in sums.items()
     ]
+
+
+HEARD = ("who hears", "about", "what", "numbers", "bits a row", "epsilon")
+"""Heads of a table of what is heard."""
+
+ABOUT: dict[About, str] = {
+    "labels": "labels",
+    "columns": "columns",
+    "membership": "which ids are held",
+    "nothing": "nothing of anybody's data",
+}
+
+
+def table_of(told: Iterable[Heard]) -> list[tuple[str, ...]]:
+    """Return a row of a table for what is heard by whom: labels first, and the most bits of them; who hears
+    the same shares a row."""
+    hearers: dict[Heard, list[str]] = {}
+    for each in sorted((each for each in told if each.about != "nothing"), key=_order):
+        hearers.setdefault(msgspec.structs.replace(each, hearer=""), []).append(each.hearer)
+    return [
+        (
+            ", ".join(dict.fromkeys(who)),
+            f"{ABOUT[each.about]} of {each.of}",
+            "; ".join(WORDS[kind] for kind in each.kinds),
+            f"{each.numbers:,}",
+            f"{each.per_row:,.0f}" if each.per_row >= 100 else f"{each.per_row:.3g}",
+            "none" if each.epsilon is None else f"{each.epsilon:.3g}",
+        )
+        for each, who in hearers.items()
+    ]
+
+
+def _order(each: Heard) -> tuple[int, float]:
+    """Return what sorts rows: labels, then columns, then ids, and the most bits first."""
+    return list(ABOUT).index(each.about), -each.per_row
 
 
 def together(epsilons: Iterable[float | None]) -> float | None:

@@ -10,24 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from msgspec import structs
-
 from colonnade import __version__
 from colonnade.disk import drafted
-from colonnade.openings.account import CAUTION, WORDS
+from colonnade.openings.account import CAUTION, HEARD, table_of
 from colonnade.report.facts import ReportFacts
 from colonnade.report.html import Html, bullets, joined, notes, section, table, tag, whole_page
 from colonnade.report.privacy import learnt
-from colonnade.result import About, Heard
+from colonnade.result import Heard
 
 MOST = 16  # lines of a table that one side has room for
 
-ABOUT: dict[About, str] = {
-    "labels": "labels",
-    "columns": "columns",
-    "membership": "which ids are held",
-    "nothing": "nothing of anybody's data",
-}
 STAYS = (
     "Values of columns, ids in any form that can be read, keys and passwords; and of labels nothing but what "
     "the table says."
@@ -95,29 +87,10 @@ def sheet_section(sheet: Sheet) -> Html:
 
 
 def _told(told: Sequence[Heard]) -> Html:
-    """Return what is heard by whom, the most about labels first; who hears the same shares a line."""
-    hearers: dict[Heard, list[str]] = {}
-    for each in sorted((each for each in told if each.about != "nothing"), key=_order):
-        hearers.setdefault(structs.replace(each, hearer=""), []).append(each.hearer)
-    if not hearers:
+    """Return what is heard by whom, as far as there is room."""
+    rows = table_of(told)
+    if not rows:
         return tag("p", "Nothing that is about anybody's labels, columns or ids leaves.")
-    rows = [
-        (
-            ", ".join(dict.fromkeys(who)),
-            f"{ABOUT[each.about]} of {each.of}",
-            "; ".join(WORDS[kind] for kind in each.kinds),
-            f"{each.numbers:,}",
-            f"{each.per_row:,.0f}" if each.per_row >= 100 else f"{each.per_row:.3g}",
-            "none" if each.epsilon is None else f"{each.epsilon:.3g}",
-        )
-        for each, who in list(hearers.items())[:MOST]
-    ]
-    head = ("who hears", "about", "what", "numbers", "bits a row", "epsilon")
-    rest = len(hearers) - len(rows)
-    more = [tag("p", f"and {rest} more lines: see result.json, or `colonnade budget`")] if rest else []
-    return joined(table("What leaves, to whom, how much at the most", head, rows), *more)
-
-
-def _order(each: Heard) -> tuple[int, float]:
-    """Return what sorts lines: labels, then columns, then ids, and the most bits first."""
-    return ("labels", "columns", "membership", "nothing").index(each.about), -each.per_row
+    rest = len(rows) - MOST
+    more = [tag("p", f"and {rest} more lines: see result.json, or `colonnade budget`")] if rest > 0 else []
+    return joined(table("What leaves, to whom, how much at the most", HEARD, rows[:MOST]), *more)
