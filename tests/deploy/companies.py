@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,10 +17,13 @@ from tests.patience import PATIENCE_S, until
 
 from colonnade.deploy.books.journal import Comparison, Decision, read_journal
 from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.negotiate.proposals import read_proposal, signed_digest
 from colonnade.deploy.people_settings import Person
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms.contract import check_terms
 from colonnade.deploy.terms.terms import Terms
+from colonnade.errors import Refused
+from colonnade.messages import Propose
 
 NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
 ADA = Person("ada", "command")
@@ -114,6 +117,22 @@ def together(
 
     logging.getLogger("colonnade").setLevel(logging.DEBUG)
     return asyncio.run(main())
+
+
+async def propose(daemon: Daemon, peer: str, number: int, content: bytes) -> None:
+    """Propose something by hand, signed as daemons sign it."""
+    digest = ""
+    with suppress(Refused):  # what cannot be read is refused unread
+        digest = signed_digest(read_proposal(content))
+    await daemon.books.signed.say(peer, number, "proposes", digest)
+    await daemon.peers.send(peer, Propose(number, content))
+
+
+async def considered(daemon: Daemon, peer: str, number: int, content: bytes) -> str | None:
+    """What a daemon makes of a proposal that a peer has signed."""
+    proposal = read_proposal(content)
+    daemon.books.signed._signed[peer, number, "proposes"] = signed_digest(proposal)
+    return await daemon.answering._consider(peer, number, proposal, None)
 
 
 async def settled(daemon: Daemon) -> None:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.deploy.companies import NAMES, job, lay_out, settled, together
+from tests.deploy.companies import NAMES, job, lay_out, propose, settled, together
 from tests.deploy.joined import ids_of
 
 from colonnade.cli import main
@@ -29,7 +29,6 @@ from colonnade.deploy.terms.terms import Proposal
 from colonnade.errors import ColonnadeError, ModelError, Refused
 from colonnade.job import with_defaults
 from colonnade.job.presets import PRESETS
-from colonnade.messages import Propose
 
 TRAIN = {"epochs": 12, "batch": 32, "l2": 1e-4}
 
@@ -358,7 +357,7 @@ def test_no_proposal_makes_a_daemon_run_code_it_does_not_name(tmp_path: Path) ->
             run = 0x1000 + 16 * number
             waiting: Any = SimpleNamespace(agreement=agreement)
             daemons["bank"].runs[run] = waiting
-            await daemons["bank"].peers.send("shop", Propose(run, msgspec.json.encode(plain)))
+            await propose(daemons["bank"], "shop", run, msgspec.json.encode(plain))
             with pytest.raises(Refused) as told:
                 await agreement.reached()
             heard.append(str(told.value))

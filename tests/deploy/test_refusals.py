@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.deploy.companies import NAMES, job, lay_out, settled, together
+from tests.deploy.companies import NAMES, considered, job, lay_out, settled, together
 from tests.deploy.consortium import Consortium
 from tests.patience import until
 
@@ -20,7 +20,6 @@ from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms.terms import Prepare, Proposal
 from colonnade.errors import JobError, PeerUnreachable, Refused
-from colonnade.messages import Propose
 from colonnade.net.stream.certificates import issue
 from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.wire import NetworkWire
@@ -229,8 +228,9 @@ def test_a_byte_of_the_job_changed_on_its_way(tmp_path: Path, monkeypatch: pytes
     here, there = together(consortium, program)
     reason = f"read another job ({changed.digest()[:12]} against {terms.digest()[:12]})"
     assert reason in here
-    for text in there:  # who read it wrongly, and who did not
-        assert f"withdrawn by bank: {here}" in text
+    shop, telecom = there  # who read it wrongly sees that it is not what was signed
+    assert f"{reason} than bank has signed" in shop
+    assert f"withdrawn by bank: {here}" in telecom
 
 
 # -- six: the version differs ----------------------------------------------------------------------------
@@ -279,12 +279,12 @@ def test_the_wire_protocol_differs(
 def test_two_peers_propose_runs_of_one_number(tmp_path: Path) -> None:
     """Only one of them is accepted, though both are read while the number is still free."""
     consortium = lay_out(tmp_path)
-    asked = Propose(0x10, msgspec.json.encode(Proposal(train=job())))
+    asked = msgspec.json.encode(Proposal(train=job()))
 
     async def program(daemons: dict[str, Daemon]) -> tuple[list[Any], list[str]]:
         shop, peers = daemons["shop"], ("bank", "telecom")
         answers = await asyncio.gather(
-            *(shop.answering._consider(p, asked) for p in peers), return_exceptions=True
+            *(considered(shop, p, 0x10, asked) for p in peers), return_exceptions=True
         )
         accepted = [p for p, each in zip(peers, answers, strict=True) if isinstance(each, str)]
         assert [run.proposer for run in shop.runs.values()] == accepted

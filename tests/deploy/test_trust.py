@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.deploy.companies import ADA, NAMES, job, lay_out, settle, settled, together
+from tests.deploy.companies import ADA, NAMES, job, lay_out, propose, settle, settled, together
 from tests.deploy.consortium import Consortium
 from tests.deploy.joined import ids_of
 from tests.patience import until
@@ -27,7 +27,7 @@ from colonnade.deploy.terms.contract import check_terms
 from colonnade.deploy.terms.terms import Proposal
 from colonnade.errors import ColonnadeError, Refused, ShareError
 from colonnade.job import Section
-from colonnade.messages import Begin, Cancel, Propose
+from colonnade.messages import Begin, Cancel
 
 ACCEPT = 'accept = ["labels", "scores", "two-parties", "similarity", "outputs"]\nmin_rows = 20\n'
 
@@ -87,14 +87,14 @@ def test_limits_of_a_peer_and_run_0(tmp_path: Path) -> None:
             daemons, train={"epochs": 51, "batch": 32}
         )
         for number in (0, 16, 32, 48):
-            await line.send("shop", Propose(number, terms))
+            await propose(daemons["bank"], "shop", number, terms)
         await line.send("shop", Cancel(0, "never mind"))
         await until(lambda: any("runs_of_a_peer" in text for text in shop.journal.latest))
         for number in (16, 32):
             await line.send("shop", Cancel(number, "enough"))
         await settled(shop)
         for number in (64, 80):
-            await line.send("shop", Propose(number, terms))
+            await propose(daemons["bank"], "shop", number, terms)
         await until(lambda: any("proposals_an_hour" in text for text in shop.journal.latest))
         assert line is daemons["bank"].peers.controls["shop"]  # the line between them stands
         return shop.journal.latest
@@ -247,9 +247,7 @@ def test_a_run_that_told_nothing_costs_no_budget(tmp_path: Path) -> None:
     async def program(daemons: dict[str, Daemon]) -> float | None:
         bank, line = daemons["bank"], daemons["shop"].peers.controls["bank"]
         terms = job(privacy=private)
-        await line.send(
-            "bank", Propose(16, msgspec.json.encode(Proposal(train=terms), order="deterministic"))
-        )
+        await propose(daemons["shop"], "bank", 16, Proposal(train=terms).written())
         await until(lambda: 16 in bank.runs)
         assert Ledger(bank.settings.state).balance(bank.settings.policy, "repaid").left == 2.0
         await line.send("bank", Begin(16, terms.digest()))
@@ -315,9 +313,7 @@ def test_a_full_disk_does_not_end_a_line(tmp_path: Path, monkeypatch: pytest.Mon
 
     async def program(daemons: dict[str, Daemon]) -> Any:
         bank, line = daemons["bank"], daemons["shop"].peers.controls["bank"]
-        await line.send(
-            "bank", Propose(16, msgspec.json.encode(Proposal(train=terms), order="deterministic"))
-        )
+        await propose(daemons["shop"], "bank", 16, Proposal(train=terms).written())
         await until(lambda: 16 in bank.runs)
         monkeypatch.setattr(Ledger, "release", full)
         await line.send("bank", Cancel(16, "never mind"))

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from tests.deploy.companies import NAMES, connected, job, lay_out, settle, settled, together
+from tests.deploy.companies import NAMES, connected, job, lay_out, propose, settle, settled, together
 from tests.hostile.altering import LAST_INT, altered, anything
 from tests.patience import until
 
 from colonnade.deploy.daemon.daemon import Daemon
+from colonnade.deploy.negotiate.proposals import read_proposal, signed_digest
+from colonnade.deploy.runs import signing
 from colonnade.deploy.terms.terms import Proposal, Scoring
 from colonnade.errors import PeerUnreachable, Refused
 from colonnade.messages import (
@@ -98,6 +101,10 @@ async def attack(daemons: dict[str, Daemon], seed: int, count: int) -> None:
             await until(lambda: "shop" in daemons["bank"].peers.controls)
             continue
         said = message(rng)
+        if isinstance(said, Propose) and rng.random() < 0.8:  # what nobody has signed is refused
+            with suppress(Refused):
+                digest = signed_digest(read_proposal(said.terms))
+                await daemons["bank"].books.signed.say("shop", said.run, "proposes", digest)
         if isinstance(said, Propose | Begin | Cancel | Answer) and rng.random() < 0.2:
             for payload in altered(rng, said).payloads[:3]:
                 try:
@@ -125,6 +132,13 @@ async def serious(daemons: dict[str, Daemon]) -> Any:
 
 
 def survived(tmp_path: Path, caplog: pytest.LogCaptureFixture, seed: int, count: int) -> None:
+    # what is not signed is waited for, one after the other
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(signing, "STATED_S", 0.05)
+        _survived(tmp_path, caplog, seed, count)
+
+
+def _survived(tmp_path: Path, caplog: pytest.LogCaptureFixture, seed: int, count: int) -> None:
     consortium = lay_out(tmp_path)
 
     async def program(daemons: dict[str, Daemon]) -> None:
@@ -142,16 +156,17 @@ def survived(tmp_path: Path, caplog: pytest.LogCaptureFixture, seed: int, count:
 
 
 def test_a_peer_that_talks_without_end_fills_no_memory_and_no_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Progress of a run from somebody who has no label, or again and again; proposals beyond any limit."""
+    monkeypatch.setattr(signing, "STATED_S", 0.1)
     consortium = lay_out(tmp_path)
     settle(consortium, "shop", more="[limits]\nproposals_an_hour = 5\n")
     terms = Proposal(train=job()).written()
 
     async def program(daemons: dict[str, Daemon]) -> None:
         shop, bank, telecom = (daemons[name] for name in ("shop", "bank", "telecom"))
-        await bank.peers.send("shop", Propose(16, terms))
+        await propose(bank, "shop", 16, terms)
         await until(lambda: 16 in shop.runs)
         followed = shop.runs[16].followed
         for number in range(300):
@@ -160,6 +175,8 @@ def test_a_peer_that_talks_without_end_fills_no_memory_and_no_log(
             await bank.peers.send("shop", Progress(16, 10**9, 0.25))
             await bank.peers.send("shop", Pending(16, float("nan")))
             await bank.peers.send("shop", Propose(16, terms))
+            await bank.books.signed.say("shop", 32, "proposes", "nothing")
+        await until(lambda: shop.journal.ended["refused"] == 300)
         await bank.peers.send("shop", Cancel(16, "enough"))
         await settled(shop)
         assert followed.losses == [(0, 0.25), (1, 0.25), (2, 0.25), (3, 0.25)]

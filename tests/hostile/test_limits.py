@@ -15,7 +15,18 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from tests.deploy.companies import NAMES, connected, job, lay_out, running, settle, settled, together
+from tests.deploy.companies import (
+    NAMES,
+    connected,
+    considered,
+    job,
+    lay_out,
+    propose,
+    running,
+    settle,
+    settled,
+    together,
+)
 from tests.deploy.consortium import Consortium
 from tests.deploy.joined import ids_of
 from tests.patience import until
@@ -38,7 +49,6 @@ from colonnade.messages import (
     CutOff,
     Message,
     Points,
-    Propose,
     Roster,
     Score,
     decode,
@@ -71,7 +81,7 @@ async def said(daemons: dict[str, Daemon], peer: str, message: Message) -> None:
 async def answered(daemons: dict[str, Daemon], number: int, terms: bytes) -> str:
     """Why the shop has refused a proposal that the bank made by hand; empty if it accepts."""
     shop, before = daemons["shop"], daemons["shop"].journal.ended["refused"]
-    await said(daemons, "bank", Propose(number, terms))
+    await propose(daemons["bank"], "shop", number, terms)
     await until(lambda: number in shop.runs or shop.journal.ended["refused"] > before)
     return "" if number in shop.runs else shop.journal.latest[-1]
 
@@ -157,9 +167,9 @@ def test_accomplices_cannot_fill_up_all_the_room_there_is(tmp_path: Path) -> Non
         for number in (16, 32):
             assert not await answered(daemons, number, proposal())
         assert "limits.runs = 2" in await answered(daemons, 48, proposal())
-        await said(daemons, "telecom", Propose(64, proposal()))
+        await propose(daemons["telecom"], "shop", 64, proposal())
         await until(lambda: 64 in shop.runs)
-        await said(daemons, "telecom", Propose(80, proposal()))
+        await propose(daemons["telecom"], "shop", 80, proposal())
         await until(lambda: "limits.runs = 2" in shop.journal.latest[-1])
         assert len(shop.runs) == 3
         model = str((await shop.train(job())).model)
@@ -176,7 +186,7 @@ def test_proposals_that_come_at_once_share_one_room(tmp_path: Path) -> None:
     async def program(daemons: dict[str, Daemon]) -> list[str]:
         shop = daemons["shop"]
         found = await asyncio.gather(
-            *(shop.answering._consider("bank", Propose(16 * k, proposal())) for k in range(1, 5)),
+            *(considered(shop, "bank", 16 * k, proposal()) for k in range(1, 5)),
             return_exceptions=True,
         )
         assert len(shop.runs) == 1
@@ -200,7 +210,7 @@ def test_what_a_peer_leaves_unread_is_counted_over_all_its_runs(tmp_path: Path, 
             shop = daemons["shop"]
             for number in (16, 32, 48, 64):
                 assert not await answered(daemons, number, proposal())
-            await said(daemons, "telecom", Propose(80, proposal()))
+            await propose(daemons["telecom"], "shop", 80, proposal())
             await until(lambda: 80 in shop.runs)
             for number in (16, 32, 48):
                 flood(daemons, "bank", number, 14, MB // 2)  # below the limit, each by itself

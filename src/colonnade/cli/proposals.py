@@ -85,7 +85,6 @@ def _show(each: dict[str, Any]) -> None:
     if each["needs"] > 1:
         click.echo(f"  approved by {', '.join(each['people']) or 'nobody'}; {each['needs']} people have to")
     click.echo(f"  refused after {each['until']}; digest {each['digest']}")
-    click.echo(f"  refused after {each['until']}; digest {each['digest']}")
     if each["cost"]:
         click.echo(f"  cost: {each['cost']}")
     for sentence in (*each["reads"], *each["notes"], *each["gives_away"]):

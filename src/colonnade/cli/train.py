@@ -72,10 +72,13 @@ def train(
     Example:
       colonnade train credit.toml --config party.toml
     """
-    from colonnade.deploy.terms.contract import read_terms
+    from colonnade.deploy.terms.contract import check_terms, read_terms
+    from colonnade.deploy.terms.paced import paces_itself
 
     terms = read_terms(job_file, note)
     if digest:
+        if paces_itself(check_terms(terms, "job")):
+            note("over a slow line its daemon chooses train.batch and train.ahead; say both for this digest")
         click.echo(json.dumps({"digest": terms.digest()}) if as_json else terms.digest())
         return
     from colonnade.cli.daemon import ask_to_train

@@ -16,10 +16,11 @@ from tests.patience import until
 from colonnade.cli.journal import journal as command
 from colonnade.deploy.books.audit import exported, verified
 from colonnade.deploy.books.hash_chain import append, read_chain
-from colonnade.deploy.books.journal import Decision, Ended, Journal, SettingsChanged, read_journal
+from colonnade.deploy.books.journal import Comparison, Decision, Ended, Journal, SettingsChanged, read_journal
 from colonnade.deploy.books.scored import ScoredLine
 from colonnade.deploy.books.statements import Statement
 from colonnade.deploy.models import stored_shares
+from colonnade.deploy.runs import signing
 from colonnade.errors import Refused, ShareError
 
 BRIEF: dict[str, Any] = {"train": {"epochs": 2, "batch": 32, "l2": 1e-3}}
@@ -82,6 +83,50 @@ def test_refusals_outcomes_scored_rows_shares_and_settings_are_in_the_books(trai
         (scored,) = of(ScoredLine, path)
         assert (scored.asker, scored.model, scored.rows) == ("bank", done.model, 5)
         assert len(of(SettingsChanged, path)) == 1
+
+
+def test_a_refusal_says_which_job_it_is_about(trained: Any) -> None:
+    """Both in the books of the bank, which its policy refused, and in what it signed for the shop."""
+    digest = companies.job(name="again", algorithm="vfb2-sgd", **BRIEF).digest()
+    assert [each.digest for each in of(Decision, books(trained, "bank")) if each.what == "refused"] == [
+        digest
+    ]
+    signed = [each for each in of(Statement, books(trained, "shop")) if each.what == "refuses"]
+    assert [(each.peer, each.digest) for each in signed] == [("bank", digest)]
+
+
+@pytest.mark.parametrize("who", ["bank", "shop"])
+@pytest.mark.parametrize("other", [False, True])
+def test_nothing_begins_that_is_not_signed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str, other: bool
+) -> None:
+    """The proposer, or one that accepts, signs nothing, or another job than it proposes or accepts."""
+    monkeypatch.setattr(signing, "STATED_S", 0.5)
+    consortium = companies.lay_out(tmp_path)
+    meant, signed = companies.job(**BRIEF).digest(), companies.job().digest()
+
+    async def program(daemons: Any) -> str:
+        books = daemons[who].books.signed
+        say = books.say
+
+        async def say_otherwise(peer: str, run: int, what: Any, digest: str) -> None:
+            if other:
+                await say(peer, run, what, signed if what != "refuses" else digest)
+
+        monkeypatch.setattr(books, "say", say_otherwise)
+        with pytest.raises(Refused) as told:
+            await daemons["bank"].train(companies.job(**BRIEF))
+        for daemon in daemons.values():
+            await companies.settled(daemon)
+            assert not of(Comparison, daemon.journal.path)
+        return str(told.value)
+
+    said = companies.together(consortium, program)
+    what = {"bank": "proposes", "shop": "accepts"}[who]
+    expected = f"{who} has not signed that it {what} run"
+    if other:
+        expected = f"read another job ({meant[:12]} against {signed[:12]}) than {who} has signed"
+    assert f"shop refused: {expected}" in said
 
 
 def test_a_journal_is_checked_with_what_its_peers_have_seen(trained: Any, tmp_path: Path) -> None:

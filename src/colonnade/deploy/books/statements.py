@@ -69,11 +69,11 @@ class Witnessed:
     """The heads of peers' journals as they have signed them, the latest of each."""
 
     latest: dict[str, ChainEnd] = field(default_factory=dict)
-    _known: dict[tuple[str, str, str], None] = field(default_factory=dict)
+    _known: dict[tuple[str, str, str, str], None] = field(default_factory=dict)
 
     def is_new(self, statement: Statement) -> bool:
-        """Return whether a peer says this of a run for the first time."""
-        key = statement.peer, statement.run, statement.what
+        """Return whether a peer says this of a run and its job for the first time."""
+        key = statement.peer, statement.run, statement.what, statement.digest
         if key in self._known:
             return False
         self._known[key] = None

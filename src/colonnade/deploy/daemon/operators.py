@@ -60,7 +60,8 @@ async def approve(daemon: Daemon, number: str, who: Person, digest: str | None =
     except PeerUnreachable as away:  # it begins when its proposer asks again
         return msgspec.structs.replace(decision, reason=f"{away}; it begins when all are there")
     accepted = daemon.answering.accept(waiting.proposer, waiting.run, waiting.proposal, str(who), noted=True)
-    if (reason := await daemon.answering.answer(waiting.proposer, waiting.run, accepted)) is not None:
+    reason = await daemon.answering.answer(waiting.proposer, waiting.run, waiting.proposal, accepted)
+    if reason is not None:
         raise Refused(f"{held.about} was approved and cannot be run any more: {reason}")
     return decision
 

@@ -113,7 +113,7 @@ class HttpProblem(msgspec.Struct):
     """Why something was not done: in words, as one of a few kinds, and as the exit code of a command."""
 
     error: str
-    what: str
+    kind: str
     code: int
 
 

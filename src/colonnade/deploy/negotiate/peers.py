@@ -73,8 +73,12 @@ class Peers:
 
     async def add(self, peer: str, message: Message) -> None:
         """Send a message that version 0.2 does not know; it is dropped for peers of that version."""
-        if knows(self.versions.get(peer, "0"), SINCE):
+        if self.knows(peer):
             await self.send(peer, message)
+
+    def knows(self, peer: str) -> bool:
+        """Return whether a peer knows what version 0.2 does not."""
+        return knows(self.versions.get(peer, "0"), SINCE)
 
     def round_trip(self, peer: str) -> float | None:
         """Return how many seconds a word to a peer and its answer take; None if nobody knows."""

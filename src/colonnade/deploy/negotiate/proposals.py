@@ -35,6 +35,12 @@ def read_proposal(content: bytes) -> Proposal:
     return proposal
 
 
+def signed_digest(proposal: Proposal) -> str:
+    """Return the digest of what parties sign about a proposal; empty if there is nothing in it."""
+    terms = proposal.train or proposal.score
+    return "" if terms is None else terms.digest()
+
+
 @dataclass(frozen=True, eq=False)
 class Accepted:
     """A proposal that this party accepts: what is to be done, its own rows, and how many must be common."""

@@ -19,9 +19,10 @@ import msgspec
 
 from colonnade.deploy.agreed import LONGEST
 from colonnade.deploy.books.journal import DEADLINE, POLICY, Decision
+from colonnade.deploy.books.statements import Stated
 from colonnade.deploy.models import stored_shares
 from colonnade.deploy.negotiate.approvals import Approvals, Held, digest_of
-from colonnade.deploy.negotiate.proposals import ScoringWork, consider, read_proposal, work_of
+from colonnade.deploy.negotiate.proposals import ScoringWork, consider, read_proposal, signed_digest, work_of
 from colonnade.deploy.policy import policy
 from colonnade.deploy.policy.quotas import Quota
 from colonnade.deploy.programs import describing, scoring
@@ -69,9 +70,16 @@ class Answering:
 
     async def proposed(self, peer: str, message: Propose) -> None:
         """Answer a proposal, or tell the proposer that this party's operator is asked first."""
-        await self.answer(peer, message.run, self._consider(peer, message))
+        proposal, wrong = Proposal(), None
+        try:
+            proposal = read_proposal(message.terms)
+        except Refused as error:
+            wrong = error
+        await self.answer(peer, message.run, proposal, self._consider(peer, message.run, proposal, wrong))
 
-    async def answer(self, peer: str, run: int, considered: Awaitable[str | None]) -> str | None:
+    async def answer(
+        self, peer: str, run: int, proposal: Proposal, considered: Awaitable[str | None]
+    ) -> str | None:
         """Answer with the digest that is considered, or why not; returns the reason for a refusal.
 
         While an operator is asked there is no digest yet, and no answer.
@@ -85,7 +93,7 @@ class Answering:
             if self._told.has_room(peer):  # a peer that proposes without end does not fill the log
                 self._told.take(peer)
                 log.warning("refused run %08x of %s: %s", run, peer, error)
-                self._write_refusal(peer, run, str(error))
+                self._write_refusal(peer, run, proposal, str(error))
             self.runs.journal.ended["refused"] += 1
         except Exception:  # no proposal ends the line or other runs
             refusal = "it failed to look at the proposal; its operator sees why"
@@ -95,12 +103,14 @@ class Answering:
             reading.cancel()
         if digest is not None or refusal is not None:
             said = None if refusal is None else self._with_contact(peer, refusal)
-            await self.runs.signed.say(peer, run, "accepts" if said is None else "refuses", digest or "")
+            what: Stated = "accepts" if said is None else "refuses"
+            await self.runs.signed.say(peer, run, what, digest or signed_digest(proposal))
             await self.runs.peers.send(peer, Answer(run, digest or "", said))
         return refusal
 
-    def _write_refusal(self, peer: str, run: int, reason: str) -> None:
+    def _write_refusal(self, peer: str, run: int, proposal: Proposal, reason: str) -> None:
         """Write down that a proposal was refused without anybody being asked."""
+        readable = proposal.train is not None or proposal.score is not None
         try:
             self.runs.journal.decide(
                 Decision(
@@ -110,6 +120,7 @@ class Answering:
                     about="a proposal",
                     run=f"{run:08x}",
                     proposer=peer,
+                    digest=digest_of(proposal) if readable else "",
                     reason=reason[:REASON_LIMIT],
                 )
             )
@@ -122,7 +133,9 @@ class Answering:
             await asyncio.sleep(READING_S)
             await self.runs.peers.send(peer, Pending(run, 0.0))
 
-    async def _consider(self, peer: str, message: Propose) -> str | None:
+    async def _consider(
+        self, peer: str, number: int, proposal: Proposal, wrong: Refused | None
+    ) -> str | None:
         """Return the digest of the proposed terms if this party accepts them; raises the reason if it does
         not.
 
@@ -131,25 +144,27 @@ class Answering:
         self.runs.peers.check_version(peer)
         self._proposals.take(peer)
         self._check_room(peer)
-        proposal = read_proposal(message.terms)
-        if await self._came_again(peer, message.run, proposal):
+        if wrong is not None:
+            raise wrong
+        await self.runs.signed.require(peer, number, "proposes", signed_digest(proposal))
+        if await self._came_again(peer, number, proposal):
             return None
         rule = policy.rule_for(self.runs.settings.policy, peer)
         if (rule.approval if proposal.train is not None else rule.predict_approval) == "policy":
-            return await self.accept(peer, message.run, proposal, POLICY)
-        self._check_free(message.run, peer)
+            return await self.accept(peer, number, proposal, POLICY)
+        self._check_free(number, peer)
         self._check_scores(peer, proposal)
         found = await consider(self.runs.settings, self.runs.peers, peer, proposal)
-        self._check_free(message.run, peer)
+        self._check_free(number, peer)
         self._check_times(peer, proposal)
-        held = Held.of(message.run, peer, proposal, found, rule.approval_s, rule.approvals)
+        held = Held.of(number, peer, proposal, found, rule.approval_s, rule.approvals)
         if standing := self._approved(held, rule.approvals):
-            return await self.accept(peer, message.run, proposal, standing)
+            return await self.accept(peer, number, proposal, standing)
         self.approvals.check_room(peer)
         self.hold(held)
         log.warning("%s proposes %s: run %s waits for approval", peer, held.about, held.number)
         self.runs.journal.note(f"{held.about} of {peer} waits for approval: proposal {held.number}")
-        await self.runs.peers.send(peer, Pending(message.run, rule.approval_s))
+        await self.runs.peers.send(peer, Pending(number, rule.approval_s))
         self.costs.find_out(held, self.approvals.estimates)
         return None
 
@@ -274,7 +289,8 @@ class Answering:
         self.runs.journal.decide(msgspec.structs.replace(said, reason=reason))
         self.runs.journal.ended["refused"] += 1
         answer = Answer(held.waiting.run, "", self._with_contact(held.waiting.proposer, reason))
-        await self.runs.signed.say(held.waiting.proposer, held.waiting.run, "refuses", "")
+        digest = signed_digest(held.waiting.proposal)
+        await self.runs.signed.say(held.waiting.proposer, held.waiting.run, "refuses", digest)
         await self.runs.peers.send(held.waiting.proposer, answer)
 
     def _with_contact(self, peer: str, reason: str) -> str:
@@ -310,11 +326,15 @@ class Answering:
             self.runs.forget(run, "expired", f"{run.proposer} never said go within {seconds:g} s")
         )
 
+    @property
+    def going(self) -> list[str]:
+        """The proposers of all runs that go on or wait here."""
+        going = [run.proposer for run in self.runs.live.values()]
+        return going + [held.waiting.proposer for held in self.approvals.held.values()]
+
     def _check_room(self, peer: str) -> None:
         """Raise Refused if as many runs go on or wait here as this party's settings allow."""
-        limits = self.runs.settings.limits
-        going = [run.proposer for run in self.runs.live.values()]
-        going += [held.waiting.proposer for held in self.approvals.held.values()]
+        limits, going = self.runs.settings.limits, self.going
         its = going.count(peer)
         # a peer without one may have one: others cannot take up all the room
         for name, count in (("runs", len(going) if its else 0), ("runs_of_a_peer", its)):

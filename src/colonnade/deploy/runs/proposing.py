@@ -286,6 +286,11 @@ class Proposing:
         """Keep a peer's answer to this party's own proposal."""
         run = self.runs.live.get(message.run)
         if run is not None and run.agreement is not None:
+            if message.refusal is None:
+                try:
+                    await self.runs.signed.require(peer, message.run, "accepts", message.digest)
+                except Refused as error:
+                    message = Answer(message.run, "", str(error))
             run.agreement.hear(peer, message)
             await self._ask_for_patience(run, run.agreement)
 

@@ -114,11 +114,11 @@ def _process() -> Iterator[tuple[str, str, str, Iterable[Sample]]]:
 def _used(daemon: Daemon) -> Iterator[Sample]:
     """Yield what peers have used of limits that stop them one day."""
     since, compared = now(-DAY_S), daemon.journal.compared
-    yield {"limit": "runs", "peer": ""}, len(daemon.runs)
+    going = daemon.answering.going
+    yield {"limit": "runs", "peer": ""}, len(going)
     entries = list(daemon.settings.data)
     for peer in daemon.settings.peers:
-        mine = sum(run.proposer == peer for run in daemon.runs.values())
-        yield {"limit": "runs_of_a_peer", "peer": peer}, mine
+        yield {"limit": "runs_of_a_peer", "peer": peer}, going.count(peer)
         times = max((compared.times(peer, entry, since) for entry in entries), default=0)
         yield {"limit": "comparisons_a_day", "peer": peer}, times
         missed = max((compared.missed(peer, entry, since) for entry in entries), default=0)

@@ -27,7 +27,7 @@ def paced(contract: Contract, rows: int, round_trip_s: float) -> tuple[Terms, st
     `rows` are those that will be trained on, as far as the proposer knows.
     """
     terms = contract.terms
-    if not _open(contract) or round_trip_s < FAST_S:
+    if not paces_itself(contract) or round_trip_s < FAST_S:
         return terms, ""
     usual = contract.conversation.usual_batch(contract.composition.job, contract.composition.preset, rows)
     wanted = min(int(rows * round_trip_s / (AHEAD * PASS_S)), MOST_ROWS, rows // LEAST_BATCHES)
@@ -41,7 +41,7 @@ def paced(contract: Contract, rows: int, round_trip_s: float) -> tuple[Terms, st
     return slower, f"{text}, {AHEAD} under way (train.batch, train.ahead)"
 
 
-def _open(contract: Contract) -> bool:
+def paces_itself(contract: Contract) -> bool:
     """Return whether the job leaves open how batches travel, and has any that a round waits for."""
     train, conversation = contract.terms.train, contract.conversation
     if train.batch is not None or train.ahead is not None or train.max_delay is not None:
