@@ -136,7 +136,8 @@ class DaemonClient:
             with urllib.request.urlopen(request, timeout=AGAIN_S, context=self._tls) as answer:  # noqa: S310
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
-            raise _error(error) from None
+            with error:
+                raise _error(error) from None
         except OSError as error:
             raise ControlError(f"{self._url}: {getattr(error, 'reason', error)}", 4) from None
 
