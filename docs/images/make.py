@@ -1,4 +1,4 @@
-"""The pictures of docs/gallery.md, made anew by the commands that the page names: python docs/images/make.py
+"""The pictures of docs/gallery.md, made by the commands that the page names: python docs/images/make.py
 
 It takes a minute and needs headless Chromium (`apt-get install chromium-headless-shell`).
 """

@@ -93,6 +93,13 @@ class Noisy(Section, frozen=True):
     weighted: bool = False  # whether rows have weights
     tight: bool = False  # few rows for the columns: own weights tell more of labels
 
+    @property
+    def said(self) -> str:
+        """How much noise there is, as a report says it."""
+        return (
+            "in every gradient" if self.epsilon is not None else f"of {self.noise:g} rows in every gradient"
+        )
+
 
 class Encrypted(Noisy, frozen=True):
     """How two parties train so whose products are encrypted, with nobody beside them."""

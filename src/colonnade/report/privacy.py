@@ -100,8 +100,9 @@ def privacy_section(result: Result, findings: Sequence[Finding]) -> Html:
         parts.append(
             tag(
                 "p",
-                "No attack was tried on this run: this is what it gives away by construction. "
-                "`colonnade audit` tries some.",
+                "No attack was tried on this run: this is what it gives away by construction. ",
+                tag("code", "colonnade audit"),
+                " tries some.",
                 class_="soft",
             )
         )

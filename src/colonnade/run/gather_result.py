@@ -56,7 +56,9 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
         staleness=staleness_of(shares),
         privacy=Privacy(
             secure_sum="none" if encrypted or "no-sum" in conversation.traits else plan.secure_sum,
-            mechanism=plan.privacy.mechanism if noisy is None else "of rows, in all gradients",
+            mechanism=plan.privacy.mechanism
+            if noisy is None
+            else f"of {noisy.noise:g} rows, in every gradient",
             epsilon=evaluator.epsilon,
             delta=_delta(plan) if evaluator.epsilon is not None else None,
             notes=[*notes(plan), *_badly(plan, evaluator.converged)],
