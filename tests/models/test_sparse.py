@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from colonnade.models import sparse
 from colonnade.models.linear import descend
-from colonnade.models.sparse import CompiledRows, FlatRows, SparseRows
+from colonnade.models.sparse import ROOM, CompiledRows, FlatRows, SparseRows
 
 pytestmark = pytest.mark.skipif(not sparse.COMPILED, reason="no compiler made _rows")
 
@@ -28,16 +28,17 @@ def table(rng: np.random.Generator, n: int, d: int, density: float, *, ones: boo
     ones=st.booleans(),
     wide=st.booleans(),
     classes=st.sampled_from([(), (1,), (3,)]),
+    drawn=st.booleans(),
     seed=st.integers(0, 2**32),
 )
 def test_compiled_kernels_give_what_scipy_gives(
-    n: int, d: int, density: float, ones: bool, wide: bool, classes: tuple[int, ...], seed: int
+    n: int, d: int, density: float, ones: bool, wide: bool, classes: tuple[int, ...], drawn: bool, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     X = table(rng, n, d, density if d < 1000 else 1e-4, ones=ones)
     if wide:
         X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    order = rng.permutation(n)
+    order = rng.integers(n, size=n) if drawn else rng.permutation(n)
     theirs, ours = SparseRows(X)._gathered(order), SparseRows(X).in_order(order)
     assert isinstance(ours, FlatRows)
     start, end = np.sort(rng.integers(0, n + 1, 2)).tolist()
@@ -74,6 +75,8 @@ def test_without_a_compiler_scipy_does_the_same(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_does_not_fit_is_refused() -> None:
+    from colonnade.models._rows import put_in_order
+
     lasting = CompiledRows.made(np.array([0, 1, 2]), np.array([0, 1]), np.array([1.0, 2.0]), 2)
     rows = lasting.in_order(np.array([1, 0]))
     with pytest.raises(ValueError, match="do not fit"):
@@ -86,7 +89,10 @@ def test_what_does_not_fit_is_refused() -> None:
         rows.descend(0, 2, np.ones(2), np.ones(3), 0.1)
     with pytest.raises(ValueError, match="no such row"):
         lasting.in_order(np.array([0, 2]))
+    pointers, numbers = np.empty(9, np.int64), np.empty(2 + ROOM)
+    rows_of, columns = np.empty(2 + ROOM, np.int32), np.empty(2 + ROOM, np.uint16)
+    old = (lasting.pointers, lasting.columns, lasting.numbers)
     with pytest.raises(ValueError, match="no room"):
-        lasting.in_order(np.array([0, 1] * 4))
+        put_in_order(*old, np.array([0, 1] * 4), pointers, rows_of, columns, numbers)
     with pytest.raises(ValueError, match="columns that it does not have"):
         CompiledRows.made(np.array([0, 1]), np.array([2]), np.ones(1), 2)

@@ -13,7 +13,7 @@ import pytest
 from tests.oracles.tables import pooled, random_tables, weights
 
 from colonnade.deploy.terms.contract import terms_from
-from colonnade.errors import JobError
+from colonnade.errors import Diverged, JobError
 from colonnade.job import job_from
 from colonnade.job.presets import PRESETS, defaults_of
 from colonnade.run.federate import Finished, run_tables
@@ -90,8 +90,27 @@ def test_between_companies_a_job_says_labels_itself(name: str) -> None:
 def test_a_run_to_the_letter_that_ends_badly_is_kept_and_marked() -> None:
     done = trained("vfb2-sgd-paper", step=300.0)
     assert done.result.converged is False
-    assert any("did not converge with these settings" in note for note in done.result.privacy.notes)
+    assert any("vfb2-sgd-paper ends at a loss of" in note for note in done.result.privacy.notes)
+    assert (
+        done.result.metrics["train_loss"] > done.result.metrics["untrained_loss"] == pytest.approx(np.log(2))
+    )
     assert np.isfinite(weights(done)).all()
+
+
+def test_a_run_to_the_letter_that_only_ends_early_is_not_marked() -> None:
+    done = trained("vfb2-saga-paper", step=1e-3, tolerance=1e-9)
+    assert done.result.converged is False
+    assert not any("ends at a loss" in note for note in done.result.privacy.notes)
+    assert "untrained_loss" not in done.result.metrics
+
+
+def test_the_paper_s_pairs_astray_advise_what_their_paper_picks() -> None:
+    tables = random_tables(parties=3, active=3, rows=80)
+    data = {"train": "random", "parties": 3, "active": 3}
+    job = {"algorithm": "asysqn-svrg", "world": "simulated", "data": data, "train": {"epochs": 3, "batch": 8}}
+    picked = {"pairs": "paper", "delta": 0.01, "step": 1.0}
+    with pytest.raises(Diverged, match=r"a larger direction\.delta, or another direction\.step"):
+        run_tables(job_from({**job, "direction": picked}), tables)
 
 
 def test_vfb2_sgd_is_the_paper_s_line_by_line() -> None:

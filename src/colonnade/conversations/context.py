@@ -185,8 +185,8 @@ class Context(Generic[C]):
         """Let the time of one call pass, which touches this many numbers of this party's columns."""
         await charge(self.net.clock, self.plan.network, values)
 
-    def evaluation(self) -> Evaluation:
-        """Return this party's part in measuring the model."""
+    def evaluation(self, advice: str | None = None) -> Evaluation:
+        """Return this party's part in measuring the model; `advice` is for a run that ends badly."""
         scribe = None
         if self.me == self.evaluator:
             y_test = self.test.labels if self.test is not None else None
@@ -196,6 +196,7 @@ class Context(Generic[C]):
                 start.add(np.zeros((rows.stop - rows.start, *self.plan.objective.shape)), y[rows])
             strict = self.plan.privacy.mechanism == "none" and not PRESETS[self.plan.algorithm].literal
             ending = Ending(self.plan.pace, self.target_loss, start.value, strict)
+            ending.advice = advice or ending.advice
             scribe = Scribe(loss, y, y_test, self.net.clock, ending, self.progress)
         measuring = self.measuring
         evaluation = Evaluation(measuring.net, measuring.sum, self.evaluator, self.net.meter.bytes, scribe)

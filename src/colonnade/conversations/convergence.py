@@ -80,6 +80,7 @@ class Ending:
     strict: bool = True  # False: noise on replies, or a paper to the letter, may end anywhere: no error
     converged: bool | None = None
     stopped: bool = False  # a callback has seen enough
+    advice: str = f"use a smaller step: {ADVICE}"
 
     def __post_init__(self) -> None:
         self.settling = Settling(self.pace.tolerance, self.start)
@@ -97,20 +98,22 @@ class Ending:
         if self.pace.fades and self.pace.tolerance:
             self.converged = None if faded_out(losses, self.start) else False
 
-    def check(self, loss: float, penalty: float, *, final: bool) -> None:
-        """Raise if a loss or its penalty is not finite or, at the end, the loss above that of scores of zero.
+    def check(self, loss: float, penalty: float, *, final: bool) -> bool:
+        """Return whether a run ends with a loss above that of scores of zero, where it may; raise where not.
 
-        A network's penalty is no sign of steps that are too long: its weights do not begin at zero.
+        A loss or penalty that is not finite is an error in any run. A network's penalty is no sign of steps
+        that are too long: its weights do not begin at zero.
         """
         if not math.isfinite(loss + penalty):
-            raise Diverged(f"the loss is not finite any more; use a smaller step: {ADVICE}")
-        if final and loss > self.start + 1e-6 * abs(self.start):
-            if not self.strict:
-                self.converged = False
-                return
+            raise Diverged(f"the loss is not finite any more; {self.advice}")
+        above = final and loss > self.start + 1e-6 * abs(self.start)
+        if above and not self.strict:
+            self.converged = False
+        elif above:
             little = loss <= (1 + LITTLE) * self.start
             doubt = "perhaps these columns say nothing of the label; or " if little else ""
             raise Diverged(
                 f"the loss is {loss:.4g} after training and {self.start:.4g} without any: {doubt}the steps "
-                f"are too long for this data; use a smaller step: {ADVICE}"
+                f"are too long for this data; {self.advice}"
             )
+        return above

@@ -85,7 +85,7 @@ class Scribe:
         """Return the same where the mean loss of the training rows is known, and nobody keeps their
         scores."""
         loss = float(mean + penalty)
-        self.ending.check(float(mean), penalty, final=mark.final)
+        above = self.ending.check(float(mean), penalty, final=mark.final)
         virtual, test = self.clock.virtual, {}
         if self.y_test is not None and z_test is not None:
             test = metrics_of(self.loss, z_test, self.y_test)
@@ -102,6 +102,8 @@ class Scribe:
         if mark.final:
             self.metrics |= {"train_loss": float(mean), "objective": loss, **test}
             self.test_scores = z_test if test else None
+            if above:
+                self.metrics["untrained_loss"] = self.ending.start
         if mark.final and self.history and self.history[-1].rounds == mark.rounds:
             # a target met at a mark ended the run there: both are one moment, at the time it was reached
             known = self.history[-1]

@@ -138,9 +138,13 @@ class CompiledRows:
         return cls(indptr.astype(np.int64), columns, numbers, width)
 
     def in_order(self, order: Rows) -> FlatRows:
-        """Return the rows in the given order, which names each once at the most."""
-        pointers, rows = np.empty(len(order) + 1, np.int64), np.empty(len(self.columns), np.int32)
-        columns, numbers = np.empty_like(self.columns), np.empty_like(self.numbers)
+        """Return the rows in the given order, which may name some several times: those drawn with
+        replacement."""
+        lengths = np.diff(self.pointers)
+        room = int(lengths.take(order, mode="clip").sum()) + ROOM  # rows that there are not are refused below
+        pointers, rows = np.empty(len(order) + 1, np.int64), np.empty(room, np.int32)
+        columns = np.empty(room, self.columns.dtype)
+        numbers = np.empty(room if len(self.numbers) else 0)
         compiled.put_in_order(
             self.pointers, self.columns, self.numbers, order, pointers, rows, columns, numbers
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,7 +61,7 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
             else f"of {noisy.noise:g} rows, in every gradient",
             epsilon=evaluator.epsilon,
             delta=_delta(plan) if evaluator.epsilon is not None else None,
-            notes=[*notes(plan), *_badly(plan, evaluator.converged)],
+            notes=[*notes(plan), *_badly(plan, evaluator.metrics)],
             leaks=list(
                 leaks(
                     conversation,
@@ -84,11 +84,15 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
     )
 
 
-def _badly(plan: Plan[Any], converged: bool | None) -> list[str]:
+def _badly(plan: Plan[Any], metrics: Mapping[str, float]) -> list[str]:
     """Return a line that marks a run to a paper's letter which ended above the loss without any training."""
-    if converged is not False or not PRESETS[plan.algorithm].literal:
+    if "untrained_loss" not in metrics or not PRESETS[plan.algorithm].literal:
         return []
-    return [f"{plan.algorithm} did not converge with these settings: perhaps no training is better"]
+    ends, begins = metrics["train_loss"], metrics["untrained_loss"]
+    return [
+        f"with these settings {plan.algorithm} ends at a loss of {ends:.4g}, above the {begins:.4g} of no "
+        "training at all"
+    ]
 
 
 def _delta(plan: Plan[Any]) -> float | None:

@@ -24,6 +24,11 @@ from colonnade.conversations.pacing.schedule import Schedule, at_own_pace
 from colonnade.conversations.pacing.shares_ahead import joining_pays
 from colonnade.job.plan import Plan
 
+PICKED = (
+    "the paper's pairs want settings picked for the data: a larger direction.delta, or another "
+    "direction.step (gamma; smaller is not always better); or drop direction.pairs = 'paper'"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class ClearTraining:
@@ -92,8 +97,9 @@ def training_of(context: Context[LinearSettings], *, apart: bool = False) -> Cle
         curvature=Curvature(context, block, sample) if settings.pairs not in ("none", "joint") else None,
         joint=Joint(context, block, sample, steps) if joint else None,
     )
+    evaluation = context.evaluation(PICKED if settings.pairs == "paper" else None)
     training = ClearTraining(
-        party, Pauses(party, timetable, tuner), Measurement(party, timetable, context.evaluation())
+        party, Pauses(party, timetable, tuner), Measurement(party, timetable, evaluation)
     )
     keep(training)
     return training
