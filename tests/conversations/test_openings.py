@@ -27,8 +27,10 @@ from colonnade.net.endpoint import Endpoint
 from colonnade.net.meter import weighed
 from colonnade.openings.account import heard
 from colonnade.openings.declaration import Declaration
+from colonnade.openings.leaks import Leak
 from colonnade.openings.opening import TOTAL, Extent, Opening
 from colonnade.openings.wire import opened_fields
+from colonnade.run import notes
 from colonnade.run.coalitions import train
 from colonnade.run.federate import plan_for
 from colonnade.run.launch import launch
@@ -339,6 +341,39 @@ def test_the_table_of_the_threat_model_is_what_its_command_prints() -> None:
     table = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert len(table.splitlines()) > len(PRESETS)
     assert table in page
+
+
+LABELS = {"thetas", "gradients", "labels", "replies"}
+COMES_TO: dict[str, set[Leak]] = {
+    "scores": {"scores"},
+    "outputs": {"outputs"},
+    "distances": {"similarity"},
+    "projections": {"similarity"},
+    "histograms": {"nodes"},
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_what_a_run_is_said_to_leak_is_what_it_declares(name: str) -> None:
+    """Words for policies and reports, and the account: neither knows of something that the other does not."""
+    plan, data = job_of(name, active=1)
+    holders, blind = set(plan.label_holders), plan.blind
+    told = [each for each in declared(plan, data) if each.numbers >= each.rows > 1 or each.about == "labels"]
+    leaks = notes.leaks(
+        CONVERSATIONS[plan.conversation],
+        plan.privacy,
+        plan.secure_sum,
+        len(plan.parties),
+        blind=blind is not None,
+        encrypted=blind is not None and blind.encrypted is not None,
+    )
+    exact = [
+        each for each in told if each.about == "labels" and each.kind in LABELS and set(each.to) - holders
+    ]
+    assert ("labels" in leaks) == (bool(exact) and plan.privacy.mechanism == "none")
+    for each in told:
+        if each.about == "columns" and set(each.to) & holders:
+            assert COMES_TO.get(each.kind, set()) <= set(leaks), each
 
 
 def test_what_splits_of_trees_tell_of_labels_is_counted() -> None:

@@ -84,7 +84,7 @@ def test_policy_does_not_accept_a_leak(tmp_path: Path) -> None:
 def test_policy_does_not_accept_that_everybody_sees_everything(tmp_path: Path) -> None:
     consortium = lay_out(tmp_path, shop='accept = ["scores", "labels", "outputs"]')
     here, _ = refused(consortium, job(algorithm="c-vfl"))
-    assert "shop refused: c-vfl leaks 'embeddings' (every party sees what all others' models make" in here
+    assert "shop refused: c-vfl leaks 'embeddings' (every party sees what the others' models make" in here
 
 
 def test_policy_for_one_peer(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from colonnade.conversations.conversation import Leak
 from colonnade.deploy import people_settings, settings
 from colonnade.deploy.telemetry_settings import Telemetry
 from colonnade.deploy.terms import terms
@@ -22,6 +21,7 @@ from colonnade.job.files import GONE
 from colonnade.job.presets import TREES
 from colonnade.job.vocabulary import IN_TERMS
 from colonnade.losses import LOSSES
+from colonnade.openings.leaks import Leak
 from colonnade.run.resolve import TOLERANCE
 from colonnade.secure.sums import SUMS
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from tests.browser import browser
 
-from colonnade.conversations.conversation import Leak
 from colonnade.errors import DataError, ShareError
 from colonnade.findings import Finding, read_findings
 from colonnade.job import job_from
+from colonnade.openings.leaks import LEAKS, Leak
 from colonnade.report.facts import Part, ReportFacts, read_run
 from colonnade.report.page import page, write_report
-from colonnade.report.privacy import LEARNT, learnt
+from colonnade.report.privacy import learnt
 from colonnade.result import Described, Result
 from colonnade.run.federate import federate
 from colonnade.test_scores import TestScores
@@ -250,4 +250,4 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_every_leak_says_who_learns_what() -> None:
-    assert set(LEARNT) == set(get_args(Leak))
+    assert set(LEAKS) == set(get_args(Leak))

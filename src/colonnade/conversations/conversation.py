@@ -19,23 +19,8 @@ from colonnade.job.plan import C, Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
 from colonnade.job.sections import USUAL_BATCH
 from colonnade.losses import USUAL
+from colonnade.openings.leaks import Leak
 from colonnade.openings.opening import Extent, Opening
-
-Leak = Literal[
-    "labels",
-    "scores",
-    "shares",
-    "outputs",
-    "embeddings",
-    "similarity",
-    "evidence",
-    "nodes",
-    "two-parties",
-    "few-rows",
-    "values",
-    "statistics",
-]
-"""What a run may give away, as parties' policies name it; `deploy.policy` has the words for each."""
 
 Trait = Literal[
     "labels-everywhere",  # all parties hold the label, or the first `train.labels_at`; only these train

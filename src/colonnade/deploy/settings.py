@@ -14,7 +14,6 @@ from typing import Literal
 
 import msgspec
 
-from colonnade.conversations.conversation import Leak
 from colonnade.deploy.agreed import checked_day, checked_line, one_script
 from colonnade.deploy.people_settings import Control, Known, SignIn, check_people
 from colonnade.deploy.telemetry_settings import Telemetry, check_telemetry
@@ -36,6 +35,7 @@ from colonnade.job.presets import PRESETS
 from colonnade.job.source import Address, Source, checked_text, source_of
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import Address as HostPort
+from colonnade.openings.leaks import Leak
 
 LONGEST_APPROVAL_S = 7 * 24 * 3600
 SOCKET_LIMIT = 100  # a path of a local socket cannot be longer than about this

@@ -5,40 +5,13 @@ Who can read what stands on top of the page and beside the place to sign; how it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from colonnade.findings import AT_LEAST, Finding
+from colonnade.openings.leaks import readings
 from colonnade.report import summary
 from colonnade.report.html import Html, joined, notes, table, tag
 from colonnade.result import Result
-
-# who learns it (the "holders" of the label, the "first" of them, or the "others"), and what; the worst first
-LEARNT: dict[str, tuple[str, str]] = {
-    "labels": ("others", "can work out the label of every training row"),
-    "shares": ("holders", "sees every party's own score of every training row, which was sent in clear"),
-    "outputs": ("first", "sees what every party's model makes of each training row"),
-    "embeddings": (
-        "all",
-        "sees what the others' models make of each training row, and the server's model",
-    ),
-    "two-parties": (
-        "holders",
-        "can work out the other party's score of every row: with two parties nothing can hide it",
-    ),
-    "few-rows": ("others", "can work out something of labels from its own weights, as rows are few"),
-    "values": ("others", "hears what every party is worth on the test rows, rounded to the intervals"),
-    "scores": ("holders", "sees the others' joint score of every training row"),
-    "similarity": ("holders", "learns how alike two rows are in the others' columns"),
-    "evidence": (
-        "all",
-        "learns how bads spread over bins: the label holder of every party's, each party of its own",
-    ),
-    "statistics": ("all", "learns, with noise, how every two columns go together, also with the label"),
-    "nodes": (
-        "all",
-        "learns parts of trees: the label holder sums for bins of every column, each party who shares a node",
-    ),
-}
 
 
 def learnt(result: Result) -> dict[str, list[str]]:
@@ -53,19 +26,6 @@ def learnt(result: Result) -> dict[str, list[str]]:
 def _readings(result: Result) -> Iterator[tuple[str, str]]:
     """Yield every party with something that it learnt, the worst first."""
     return readings(result.parties, result.active, result.privacy.leaks)
-
-
-def readings(
-    parties: Sequence[str], active: Sequence[str], known: Collection[str]
-) -> Iterator[tuple[str, str]]:
-    """Yield every party with something that it learns in a job that gives these things away, the worst
-    first."""
-    for leak in sorted(known, key=list(LEARNT).index):
-        who, words = LEARNT[leak]
-        for party in parties:
-            holds, first = party in active, list(active[:1]) == [party]
-            if who == "all" or (holds if who == "holders" else first if who == "first" else not holds):
-                yield party, words
 
 
 def privacy_card(result: Result) -> Html:

@@ -7,10 +7,10 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from colonnade.conversations.conversation import Leak
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job
 from colonnade.job.advice import FAMILIES
+from colonnade.openings.leaks import Leak
 from colonnade.run.blind import encrypted_between, hides_counts, labels_of
 from colonnade.run.notes import leaks
 from colonnade.run.resolve import Composition, compose, looked_up

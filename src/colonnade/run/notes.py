@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
-from colonnade.conversations.conversation import Conversation, Leak
+from colonnade.conversations.conversation import Conversation
 from colonnade.job import PrivacyTerms, SumName
 from colonnade.job.plan import Plan
 from colonnade.job.presets import PRESETS
+from colonnade.openings.leaks import Leak
 from colonnade.result import Privacy
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.neighbours import sentence

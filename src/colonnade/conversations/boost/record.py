@@ -6,13 +6,14 @@ from colonnade.conversations.boost import boost, sealed
 from colonnade.conversations.boost.openings import of_boost
 from colonnade.conversations.boost.predict import TreeShares
 from colonnade.conversations.boost.settings import BoostSettings
-from colonnade.conversations.conversation import Conversation, Leak, Rehearsal, Space
+from colonnade.conversations.conversation import Conversation, Rehearsal, Space
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.errors import JobError
 from colonnade.job import Job, PrivacyTerms, Train, Trees
 from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import Preset
 from colonnade.losses import LOSSES, USUAL
+from colonnade.openings.leaks import Leak
 
 
 def check(job: Job, preset: Preset) -> None:

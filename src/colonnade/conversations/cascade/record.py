@@ -10,13 +10,14 @@ from colonnade.conversations.cascade.openings import of_cascade
 from colonnade.conversations.cascade.output_age import delay_bound, silence_within
 from colonnade.conversations.cascade.predict import CascadeShares
 from colonnade.conversations.cascade.settings import CascadeSettings, Packing, Questions
-from colonnade.conversations.conversation import Conversation, Leak, Space, penalty
+from colonnade.conversations.conversation import Conversation, Space, penalty
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.errors import JobError
 from colonnade.job import Cascade, Job, ModelSpec, PrivacyTerms, ServerSpec
 from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import Bits, Preset
 from colonnade.job.sections import USUAL_BATCH
+from colonnade.openings.leaks import Leak
 
 BLACK_BOXES = {"function", "program"}
 SMALLEST_BATCH = 16  # fewer rows are mostly noise

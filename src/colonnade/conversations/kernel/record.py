@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from colonnade.arrays import Floats, Matrix
-from colonnade.conversations.conversation import Conversation, Leak, Rehearsal, Space
+from colonnade.conversations.conversation import Conversation, Rehearsal, Space
 from colonnade.conversations.kernel import gram, kernel
 from colonnade.conversations.kernel.gram import GramSettings
 from colonnade.conversations.kernel.openings import of_gram, of_kernel
@@ -23,6 +23,7 @@ from colonnade.job.presets import Preset
 from colonnade.job.sections import USUAL_BATCH
 from colonnade.losses import LOSSES, USUAL, SmoothHinge, mean_loss
 from colonnade.models.bandwidth import ROWS
+from colonnade.openings.leaks import Leak
 
 if TYPE_CHECKING:  # it needs the rest of a pooled fit, which a party does not
     from colonnade.baselines.dsg import DsgFit

@@ -21,6 +21,7 @@ from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms.contract import Contract
 from colonnade.errors import JobError
 from colonnade.job.writing import as_toml
+from colonnade.openings.leaks import meaning
 
 
 class ProposalView(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +94,7 @@ def proposal(daemon: Daemon, held: Held) -> ProposalView:
         data=_entry_of(settings, held),
         rows=waiting.rows,
         columns=waiting.columns,
-        leaks={leak: policy.MEANING[leak] for leak in policy.leaks(held.contract)} if trains else {},
+        leaks={leak: meaning(leak) for leak in policy.leaks(held.contract)} if trains else {},
         reads=told.reads(held.contract) if trains else [],
         notes=told.notes_of(foreseen.plan, held.contract) if foreseen is not None else [],
         gives_away=list(gives_away(settings, held, foreseen) if trains else _scores(settings, held)),

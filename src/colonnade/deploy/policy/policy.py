@@ -7,7 +7,6 @@ about the party's data beyond what its catalogue offers.
 
 from __future__ import annotations
 
-from colonnade.conversations.conversation import Leak
 from colonnade.deploy.agreed import is_over
 from colonnade.deploy.books.ledger import Ledger, Spendable
 from colonnade.deploy.models import party_models
@@ -16,24 +15,9 @@ from colonnade.deploy.settings import Policy, Rule, Settings
 from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Scoring, Terms
 from colonnade.errors import Refused
+from colonnade.openings.leaks import Leak, meaning
 from colonnade.run import notes
 from colonnade.run.blind import encrypted_between, labels_of
-from colonnade.secure.sums import HIDING
-
-MEANING: dict[Leak, str] = {
-    "labels": "every party can work out the label of every training row",
-    "scores": "label holders learn the others' joint score of every training row",
-    "shares": f"some parties together can see another's partial scores (secure.sum is not {HIDING})",
-    "outputs": "the first label holder sees what every party's model makes of each training row",
-    "embeddings": "every party sees what all others' models make of training rows, and the server's model",
-    "similarity": "label holders learn how alike two rows are in the others' columns",
-    "nodes": "the first label holder learns sums for bins of every column, a party which rows share a node",
-    "evidence": "the first label holder learns rows and bads of every bin, a party its bins with noise",
-    "statistics": "all parties learn, with noise, how every two columns go together, also with the label",
-    "few-rows": "a party's own weights tell of labels, as rows are few for its columns",
-    "values": "all parties hear what each is worth on the test rows, and every coalition of them is trained",
-    "two-parties": "with two parties the total minus the own share is the other's share",
-}
 
 
 def leaks(contract: Contract) -> tuple[Leak, ...]:
@@ -85,7 +69,7 @@ def check_training(settings: Settings, proposer: str, contract: Contract) -> Non
     if unaccepted:
         what = "describing" if contract.describes else terms.algorithm
         raise Refused(
-            f"{what} leaks '{unaccepted[0]}' ({MEANING[unaccepted[0]]}), which is not accepted "
+            f"{what} leaks '{unaccepted[0]}' ({meaning(unaccepted[0])}), which is not accepted "
             "here; its operator would have to add it to policy.accept"
         )
     member = terms.parties[me]

@@ -9,8 +9,8 @@ from colonnade.deploy.policy.policy import leaks
 from colonnade.deploy.terms.contract import Contract
 from colonnade.job.plan import Plan
 from colonnade.openings.account import WORDS, heard
+from colonnade.openings.leaks import readings
 from colonnade.openings.opening import Opening
-from colonnade.report.privacy import readings
 from colonnade.run.notes import WOE_NOTES, notes
 
 
