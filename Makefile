@@ -7,7 +7,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 # files in a wheel carry the date of the last commit, not of the day it was built
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
 
-.PHONY: demo test test-slow test-pythons resolve audit-deps check docs wheel container-try clean
+.PHONY: demo test test-slow test-pythons resolve audit-deps check sanitize docs wheel container-try clean
 
 demo: .venv/.ready      ## four organisations, four processes, one model
 	$(BIN)/colonnade demo --out runs/demo
@@ -31,6 +31,9 @@ check: .venv/.ready-dev ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+sanitize: .venv/.ready-dev ## the tests of what is compiled, its C code under the address and undefined-behaviour sanitizers
+	.ci/sanitize $(BIN)
 
 docs: .venv/.ready-dev  ## the site, in docs/_build
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs docs/_build
