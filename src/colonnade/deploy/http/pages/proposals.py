@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from colonnade.data.table import count
 from colonnade.deploy.daemon.proposal_views import ProposalView
 from colonnade.deploy.http.pages.access import SignedIn
 from colonnade.deploy.http.pages.parts import form, time
@@ -41,7 +42,7 @@ def _proposal(each: ProposalView, session: SignedIn) -> Html:
 
 def _what_for(each: ProposalView) -> dict[str, str]:
     """Return what people have to know before anything else: what for, under which contract, until when."""
-    times = f"{each.runs_before} times so far"
+    times = f"{count(each.runs_before, 'time')} so far"
     if each.runs_of_a_job is not None:
         times += f", {each.runs_of_a_job} at most; one approval counts for all of them"
     approved = f"{', '.join(each.people) or 'nobody'} of {each.needs} people" if each.needs > 1 else ""
