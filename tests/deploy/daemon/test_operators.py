@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -127,7 +128,9 @@ def test_proposals_and_promotions_by_command(companies: tuple[Consortium, str]) 
             )
             with urlopen(body, timeout=60) as answer:  # noqa: S310
                 found = json.load(answer)
-        except OSError:
+        except OSError as error:
+            if isinstance(error, HTTPError):
+                error.close()
             return None  # no session yet
         return found["model"], [row["score"] for row in found["scores"]]
 
