@@ -20,6 +20,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from colonnade.errors import ColonnadeError
 
@@ -112,6 +113,14 @@ class DaemonClient:
     def rollback(self, name: str) -> Any:
         """Go back to the model before."""
         return self._ask("POST", f"/v1/models/{name}/rollback", {})[1]
+
+    def delete(self, model: str, reason: str = "") -> Any:
+        """Delete this party's share of a model for good."""
+        return self._ask("POST", f"/v1/models/{model}/delete", {"reason": reason})[1]
+
+    def journal(self, since: str = "") -> Any:
+        """Return the lines of the journal, from a day on, as 2026-01-31."""
+        return self._ask("GET", f"/v1/journal?since={quote(since)}")[1]
 
     def scores(self, model: str, ids: list[list[str]], data: str | None = None) -> Any:
         """Score rows by their ids: a list for every id column."""

@@ -53,12 +53,17 @@ def test_shards_add_up_to_the_product() -> None:
     np.testing.assert_allclose(INLINE.rows(X).gradient(0, ROWS, theta), X.T @ theta, rtol=1e-11)
 
 
-def test_a_worker_that_dies_is_replaced(engine: Processes) -> None:
+def test_a_worker_that_dies_is_replaced_and_the_log_says_so(
+    engine: Processes, caplog: pytest.LogCaptureFixture
+) -> None:
     X, w = np.random.default_rng(2).standard_normal((ROWS, 4)), np.ones(4)
     rows = engine.rows(X)
     before = rows.scores(0, ROWS, w)
     os.kill(engine._crew[0].pid, signal.SIGKILL)
     np.testing.assert_array_equal(rows.scores(0, ROWS, w), before)
+    assert [each.getMessage() for each in caplog.records] == [
+        "worker 0 ended with status -9; another one does its task again"
+    ]
 
 
 def test_a_task_that_no_worker_survives_is_an_error_that_says_so() -> None:

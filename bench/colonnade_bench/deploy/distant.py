@@ -36,6 +36,13 @@ from colonnade.run.processes import stop_all
 ACCEPT = ["labels", "scores", "two-parties", "similarity", "outputs", "embeddings", "nodes", "shares"]
 
 
+class Host(NamedTuple):
+    """A network namespace of this machine, and its address."""
+
+    namespace: str
+    address: str
+
+
 class Rows(NamedTuple):
     """What the companies have together."""
 
@@ -64,6 +71,7 @@ class Distant:
     mbps: float = 100.0
     policy: str = ""
     more: str = ""  # of every company's settings, after [policy]
+    hosts: dict[str, Host] = field(default_factory=dict)  # where companies are, with lines of their own
     settings: dict[str, Settings] = field(default_factory=dict)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     line: subprocess.Popen[bytes] | None = None
@@ -80,11 +88,12 @@ class Distant:
             dict(zip(self.names, ports, strict=False)),
             dict(zip(self.names, ports[count:], strict=True)),
         )
-        if not self.one_way_ms:
+        delayed = self.one_way_ms > 0 and not self.hosts
+        if not delayed:
             dialled = listens
         for number, name in enumerate(self.names):
             self._lay_out(number, name, listens, dialled)
-        if self.one_way_ms:
+        if delayed:
             words = [f"{dialled[name]}:{listens[name]}" for name in self.names]
             command = [
                 sys.executable,
@@ -118,10 +127,12 @@ class Distant:
         if not number:
             columns["y"] = self.rows.y
         pq.write_table(pa.table(columns), mine / "rows.parquet")
-        peers = "\n".join(f'{peer} = "127.0.0.1:{dialled[peer]}"' for peer in self.names if peer != name)
+        peers = "\n".join(
+            f'{peer} = "{self._address(peer)}:{dialled[peer]}"' for peer in self.names if peer != name
+        )
         label = "" if number else 'label = "y"'
         text = f"""name = "{name}"
-listen = "127.0.0.1:{listens[name]}"
+listen = "{self._address(name)}:{listens[name]}"
 line_mbps = {self.mbps:g}
 [peers]
 {peers}
@@ -140,11 +151,16 @@ comparisons_a_day = 1000000
         (mine / "party.toml").write_text(text, encoding="utf-8")
         self.settings[name] = read_settings(mine / "party.toml")
 
+    def _address(self, name: str) -> str:
+        return self.hosts[name].address if name in self.hosts else "127.0.0.1"
+
     def start(self, *names: str) -> None:
         """Start daemons."""
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         for name in names:
+            inside = ["ip", "netns", "exec", self.hosts[name].namespace] if name in self.hosts else []
             command = [
+                *inside,
                 sys.executable,
                 "-m",
                 "colonnade",
@@ -172,6 +188,10 @@ comparisons_a_day = 1000000
                 time.sleep(2.0)
                 return
             time.sleep(0.1)
+
+    def round_trip_ms(self) -> float:
+        """Return the longest round trip that the first company's daemon has measured."""
+        return max(peer["round_trip_ms"] for peer in self.ask(commands.StatusRequest())["peers"].values())
 
     def memory_mb(self) -> float:
         """Return the memory of all daemons and what they started, shared pages counted once."""

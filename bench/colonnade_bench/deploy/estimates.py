@@ -59,14 +59,14 @@ def _compared(companies: Distant, terms: Terms) -> dict[str, Any]:
     done = companies.ask(commands.TrainRequest(terms))
     happened = {
         "seconds": done["seconds"],
-        "bytes": sum(_sent(companies, party, done["run"]) for party in companies.names),
+        "bytes": sum(sent_in(companies, party, done["run"]) for party in companies.names),
         "rounds": done["rounds"],
         "passes": done["epochs"],
     }
     return {"estimate": {key: said[key] for key in happened}, "happened": happened}
 
 
-def _sent(companies: Distant, party: str, run: str) -> int:
+def sent_in(companies: Distant, party: str, run: str) -> int:
     """Return what a party sent in a run, by its journal."""
     written, _ = read_journal(companies.settings[party].state / "journal.jsonl")
     return sum(total(each.sent) for each in written if isinstance(each, Ended) and each.run == run)

@@ -7,6 +7,7 @@ worker that dies is replaced, and its task done again; where all die on it, that
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -24,6 +25,8 @@ from colonnade.errors import EngineError
 from colonnade.models.linear import DenseRows, RowKernels, rows_of
 from colonnade.trees.bins import Codes
 from colonnade.trees.histogram import Places, add_columns
+
+log = logging.getLogger("colonnade.engine")
 
 SOURCES = 4  # tables of columns that stay shared
 WORTHWHILE = 2**18  # cells of a histogram that are worth a worker
@@ -127,6 +130,7 @@ class Processes:
                 return
             _hang_up(self._crew[number])
             status = self._crew[number].wait()
+            log.warning("worker %d ended with status %d; another one does its task again", number, status)
             self._crew[number] = _worker()
             self._hand(number, task)
         raise EngineError(

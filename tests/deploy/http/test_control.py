@@ -114,6 +114,13 @@ def test_a_pipeline_proposes_waits_promotes_and_scores(tmp_path: Path) -> None:
         assert found["bytes_sent"] > 0
         (model,) = await do(airflow.get, "models")
         assert model["in_use"]
+        with pytest.raises(ControlError, match="is in use for repaid") as used:
+            await do(airflow.delete, model["model"])
+        assert used.value.exit_code == 2
+        lines = await do(clients["grafana@bank"].journal)
+        assert [each["what"] for each in lines if each["type"] == "decision"] == ["proposed", "promoted"]
+        assert lines[0]["number"] == 1
+        assert await do(airflow.journal, "2999-01-01") == []
         scores = await do(airflow.scores, "repaid", [["C00401", "C00402"]], "applicants")
         assert [row is not None for row in scores["rows"]] == [True, True]
         assert (await do(airflow.get, "runs"))[-1]["run"] == run["run"]
@@ -136,11 +143,16 @@ def test_a_model_that_is_not_better_is_kept_out_of_use(tmp_path: Path) -> None:
             job = tomllib.loads(JOB.format(seed=seed))
             run = await do(airflow.propose, job, if_better="auc", by=1.0)
             assert (await do(airflow.wait, run["run"]))["gate"].startswith(what)
+            worse = f"repaid-{run['run']}"
         models = {each["model"]: each["in_use"] for each in await do(airflow.get, "models")}
         assert list(models.values()) == [False, True]
         with pytest.raises(ControlError, match="has no test_loglik; there is") as wrong:
             await do(airflow.promote, next(iter(models)), if_better="loglik")
         assert wrong.value.exit_code == 2
+        gone = await do(airflow.delete, worse, "it was not better")
+        assert (gone["what"], gone["about"], gone["reason"]) == ("deleted", worse, "it was not better")
+        models = {each["model"]: each["in_use"] for each in await do(airflow.get, "models")}
+        assert list(models.values()) == [True]
 
     under_control(tmp_path, program)
 

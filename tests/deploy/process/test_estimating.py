@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.deploy import companies
+from tests.deploy.runs.test_resuming import anew, has_gates
 from tests.patience import until
 
 from colonnade.deploy.books.journal import Ended, read_journal
 from colonnade.deploy.books.spent import total
 from colonnade.deploy.daemon import operators, proposal_views
 from colonnade.deploy.process.estimating import Estimate, estimated, requested
+from colonnade.deploy.programs import training
 from colonnade.deploy.terms.contract import check_terms
 from colonnade.deploy.terms.paced import paced
 from colonnade.errors import JobError, Refused
@@ -54,6 +57,10 @@ def test_bytes_and_rounds_are_those_of_the_run(tmp_path: Path, names: Any, chang
         ended = [each for each in written if isinstance(each, Ended)]
         sent += total(ended[0].sent)
     assert said.passes == terms.train.epochs
+    made = training.describe(consortium.folder("bank") / "runs", manifest)["rounds"]
+    assert made is not None
+    batches = ids if terms.train.batch else 1.0  # each of a few rows, or one of all
+    assert 0.7 < batches * said.rounds / made < 1.3
     assert 0.7 < ids * said.bytes / sent < 1.3
 
 
@@ -108,6 +115,41 @@ def test_round_trips_are_measured_and_not_asked_of_version_2(tmp_path: Path) -> 
         assert bank.slowest(("bank", "shop", "telecom")) == bank.round_trip("telecom")
 
     companies.together(consortium, program, shop="0.2.0")
+
+
+def test_a_run_over_a_slow_line_is_paced_and_goes_on_with_its_numbers(tmp_path: Path) -> None:
+    """The proposer's daemon says what it chose; all train with it, also after the line has become fast and
+    one of them was started again."""
+    consortium = companies.lay_out(tmp_path)
+    terms = companies.job(
+        train={"epochs": 40, "l2": 1e-3, "tolerance": 0.0},
+        checkpoint={"every": "epoch", "wait_s": 60.0},
+        secure={"labels": "clear"},
+    )
+
+    async def program(daemons: Any) -> None:
+        bank, said = daemons["bank"], list[str]()
+        await until(lambda: bank.peers.slowest(companies.NAMES) > 0)
+        for peer in ("shop", "telecom"):
+            bank.peers.echoes[peer] = deque([0.2])
+        going = asyncio.ensure_future(bank.train(terms, lambda event: said.append(event.what)))
+        await until(lambda: bool(daemons["shop"].runs))
+        (run,) = daemons["shop"].runs
+        await until(lambda: has_gates(daemons["shop"], run))
+        await daemons["shop"].close()
+        for peer in ("shop", "telecom"):
+            bank.peers.echoes[peer] = deque([1e-4])
+        await anew(consortium, daemons, "shop")
+        manifest = await going
+        for daemon in daemons.values():
+            await companies.settled(daemon)
+        assert any(each.startswith("lines of 200 ms there and back: batches of") for each in said), said
+        for name, daemon in daemons.items():
+            its = daemon.serving.find(manifest.model).terms.train
+            assert (its.batch, its.ahead) == (manifest.terms.train.batch, 2), name
+        assert f"batches of {manifest.terms.train.batch} rows, 2 under way" in "; ".join(said)
+
+    companies.together(consortium, program)
 
 
 def test_batches_follow_the_round_trip_where_the_job_leaves_them_open() -> None:

@@ -101,6 +101,12 @@ class BudgetRequest(msgspec.Struct, tag="Budget"):
     """Say what peers have heard, and what is left of the privacy budget of labels."""
 
 
+class JournalRequest(msgspec.Struct, tag="Journal"):
+    """Say what is in the journal, from this day on."""
+
+    since: str = ""
+
+
 class PromoteRequest(msgspec.Struct, tag="Promote"):
     """Let the name of this model stand for it; `ask_peers` whether they still have their shares.
 
@@ -144,6 +150,7 @@ Request = (
     TrainRequest | EstimateCommand | FollowRequest | PredictRequest | StatusRequest | ProposalsRequest
     | DecideRequest | PromoteRequest | RollbackRequest | StopRequest | LoginRequest | RunsRequest
     | WaitRequest | ReloadRequest | DeleteRequest | RevokeRequest | ModelsRequest | BudgetRequest
+    | JournalRequest
 )  # fmt: skip
 
 

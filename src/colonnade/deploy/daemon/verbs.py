@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from colonnade.arrays import Digests, Floats
+from colonnade.deploy.books.audit import exported
 from colonnade.deploy.books.journal import Decision
 from colonnade.deploy.books.ledger import Balance
 from colonnade.deploy.books.opened import Account, OpenedBooks
@@ -24,6 +26,7 @@ from colonnade.deploy.daemon.commands import (
     DeleteRequest,
     EstimateCommand,
     FollowRequest,
+    JournalRequest,
     LoginRequest,
     ModelsRequest,
     Prediction,
@@ -50,6 +53,7 @@ from colonnade.deploy.process.estimating import Estimate
 from colonnade.deploy.programs import scoring, training
 from colonnade.deploy.rows.rows import digests
 from colonnade.deploy.session.session import Event, Tell
+from colonnade.deploy.settings import Settings
 from colonnade.errors import Busy, GoesOn, JobError
 from colonnade.secure.keys import release_of
 
@@ -62,6 +66,7 @@ NEEDS: dict[type[Request], Role] = {
     WaitRequest: "viewer",
     ModelsRequest: "viewer",
     BudgetRequest: "viewer",
+    JournalRequest: "viewer",
     DecideRequest: "approver",
     RevokeRequest: "approver",
     EstimateCommand: "operator",
@@ -93,6 +98,7 @@ Answered = (
     | list[ProposalView]
     | list[RunView]
     | list[ModelView]
+    | list[dict[str, Any]]
     | RunView
     | BudgetView
     | Decision
@@ -135,6 +141,8 @@ async def act(daemon: Daemon, request: Request, tell: Tell, who: Person) -> Answ
         case BudgetRequest():
             books = OpenedBooks(daemon.settings.state)
             return BudgetView(books.since, books.accounts(), views.budgets(daemon.settings))
+        case JournalRequest(since=since):
+            return await asyncio.to_thread(_journal, daemon.settings, since)
         case DeleteRequest(model=model, reason=reason):
             return await operators.delete(daemon, model, str(who), reason)
         case PromoteRequest(model=model, ask_peers=ask_peers, gate=gate):
@@ -147,6 +155,12 @@ async def act(daemon: Daemon, request: Request, tell: Tell, who: Person) -> Answ
             return daemon.invite(who)
         case ReloadRequest():
             return await daemon.reload()
+
+
+def _journal(settings: Settings, since: str) -> list[dict[str, Any]]:
+    """Return the lines of the journal from a day on."""
+    lines = exported(settings.name, settings.state / "journal.jsonl")
+    return [line for line in lines if line["when"] >= since]
 
 
 def _trained(daemon: Daemon, manifest: Manifest) -> training.Trained:

@@ -99,7 +99,8 @@ class ControlServer:
         async def answer(request: web.Request) -> web.Response:
             person = self._person(request)
             body = await _body(request, route.body) if route.body is not None else None
-            asked = route.request(request.match_info, body)
+            behind = {name: request.query[name] for name in route.query if name in request.query}
+            asked = route.request({**request.match_info, **behind}, body)
             result: Any = await act(self._daemon, asked, lambda event: None, person)
             return _json(200, HttpAnswer(result) if isinstance(result, str) else result)
 

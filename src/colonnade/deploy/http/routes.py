@@ -17,7 +17,9 @@ from colonnade.deploy.daemon.commands import (
     BudgetRequest,
     DaemonStatus,
     DecideRequest,
+    DeleteRequest,
     EstimateCommand,
+    JournalRequest,
     ModelsRequest,
     Prediction,
     PredictRequest,
@@ -91,6 +93,12 @@ class RollbackBody(msgspec.Struct, forbid_unknown_fields=True):
     ask_peers: bool = True
 
 
+class DeleteBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Why a model is deleted; the journal has it."""
+
+    reason: str = ""
+
+
 class ScoreBody(msgspec.Struct, forbid_unknown_fields=True):
     """Ids to score: a list for every id column. `data` is the entry in which every party looks them up."""
 
@@ -132,6 +140,7 @@ class Route:
     summary: str
     body: type[msgspec.Struct] | None = None
     make: Callable[..., Request] | None = None
+    query: tuple[str, ...] = ()  # fields of the verb that may stand behind the address
 
     def request(self, parts: Parts, body: msgspec.Struct | None) -> Request:
         """Return what is asked for at this address."""
@@ -176,6 +185,8 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", M, ModelsRequest, list[ModelView], "Stored models, and which is in use"),
     Route("POST", M + "/{model}/promote", PromoteRequest, Decision, "Put a model to use", PromoteBody),
     Route("POST", M + "/{name}/rollback", RollbackRequest, Decision, "Use the one before", RollbackBody),
+    Route("POST", M + "/{model}/delete", DeleteRequest, Decision, "Delete a share for good", DeleteBody),
+    Route("GET", "/v1/journal", JournalRequest, list[Json], "Lines of the journal", query=("since",)),
     Route("POST", "/v1/scores", PredictRequest, Prediction, "Score rows by id", ScoreBody),
     Route("GET", "/v1/budget", BudgetRequest, BudgetView, "What peers have heard, and what labels may tell"),
     Route("POST", "/v1/reload", ReloadRequest, HttpAnswer, "Read settings and certificates again", Nothing),
@@ -203,10 +214,11 @@ def document(*, tokens: bool, certificates: bool) -> Json:
                 },
             },
         }
-        names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
-        if names:
+        names = [(part[1:-1], "path") for part in route.path.split("/") if part.startswith("{")]
+        if names := names + [(name, "query") for name in route.query]:
             said["parameters"] = [
-                {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+                {"name": name, "in": where, "required": where == "path", "schema": {"type": "string"}}
+                for name, where in names
             ]
         if route.body is not None:
             said["requestBody"] = {"required": True, **_content(bodies[route.body])}
