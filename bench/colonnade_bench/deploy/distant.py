@@ -176,9 +176,9 @@ comparisons_a_day = 1000000
         parties = {party: {"data": "rows", "label": not k} for k, party in enumerate(self.names)}
         return terms_from({"name": name, "algorithm": algorithm, "parties": parties, **sections})
 
-    def ask(self, request: commands.Request) -> Any:
-        """Return the answer of the first company's daemon."""
-        return asyncio.run(ask(self.settings[self.names[0]], request, lambda event: None))
+    def ask(self, request: commands.Request, name: str = "") -> Any:
+        """Return the answer of a company's daemon, the first one's if none is named."""
+        return asyncio.run(ask(self.settings[name or self.names[0]], request, lambda event: None))
 
     def wait_measured(self) -> None:
         """Wait until the round trips are known as well as they ever are."""

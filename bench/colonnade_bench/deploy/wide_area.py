@@ -1,8 +1,8 @@
-"""What must stay hidden, over a wide area: `python -m colonnade_bench.deploy.wide_area [--only NAME] [--ms 0 10 20]`.
+"""What must stay hidden, over a wide area: `python -m colonnade_bench.deploy.wide_area --ms 0 10 20`.
 
-Every job is trained between three daemons at each one-way delay; a row says what it took. The lines are those of
-`delay_line`, or real ones: with `--hosts w1=10.77.0.1 w2=10.77.0.2 w3=10.77.0.3` the daemons run in these network
-namespaces, and `--line "COMMAND {ms} {mbps}"` is run before each delay.
+Every job is trained between three daemons at each one-way delay; a row says what it took. The lines are those
+of `delay_line`, or real ones: with `--hosts w1=10.77.0.1 w2=10.77.0.2 w3=10.77.0.3` the daemons run in these
+network namespaces, and `--line "COMMAND {ms} {mbps}"` is run before each delay.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def make_authority(folder: Path | str, *, days: int = VALID_DAYS) -> None:
     _store(folder, "ca", certificate, key)
 
 
-def issue(folder: Path | str, party: str, *, days: int = VALID_DAYS) -> None:
+def issue(folder: Path | str, party: str, *, days: float = VALID_DAYS) -> None:
     """Make a party's certificate: write `PARTY.crt` and `PARTY.key`, signed by the authority there."""
     folder = Path(folder)
     _check_name(party)
