@@ -6,11 +6,11 @@ that takes every value for every label. The samplers are of the kind of Canonne,
 proposal that is easy to draw, accepted with probability exp(-x) for a rational x.
 
     geometric   V: how often in a row something of probability 1/e happens
-    Laplace     +-(SCALE V + U), U uniform below SCALE, accepted with exp(-u), u = U / SCALE
-    Gaussian    the same, accepted with exp(-((V - 1)^2 + 2 V u + u^2) / 2)
+    Gaussian    +-(SCALE V + U), U uniform below SCALE, accepted with
+                exp(-((V - 1)^2 + 2 V u + u^2) / 2), u = U / SCALE
     response    any class; if it is not the true one, accepted with exp(-epsilon)
 
-The weights multiply to exp(-|y|), exp(-y^2 / 2) times a constant, and e^epsilon to 1. -0 is refused, or zero
+The weights multiply to exp(-y^2 / 2) times a constant, and e^epsilon to 1. -0 is refused, or zero
 would come twice.
 
 A word of 64 bits begins the binary digits of a uniform number. Doubles say whether that is below exp(-x)
@@ -30,7 +30,7 @@ from colonnade.arrays import Floats, Numbers, Rows, Words
 
 BITS = 24
 SCALE: int = 2**BITS
-"""The deviation of Gaussian, and the scale of Laplace noise, in steps of the grid.
+"""The deviation of Gaussian noise, in steps of the grid.
 
 These are so fine steps that rounding to the grid is nothing beside the noise (`privacy.accountant` has the
 bound), and so few that 64 bits hold the exponents of noise up to 180 deviations.
@@ -50,12 +50,16 @@ class WordStreams(Protocol):
 
 def gaussian(source: WordStreams) -> Rows:
     """Return a number of every stream, n with probability proportional to exp(-n^2 / (2 SCALE^2))."""
-    return _signed(source, lambda V, U: ((V - 1) ** 2 << 2 * BITS) + (V * U << BITS + 1) + U**2, 2 * BITS + 1)
-
-
-def laplace(source: WordStreams) -> Rows:
-    """Return a number of every stream, n with probability proportional to exp(-|n| / SCALE)."""
-    return _signed(source, lambda V, U: U, BITS)
+    found, left = np.zeros(len(source), dtype=np.int64), np.arange(len(source))
+    while len(left):
+        V, word = _geometric(source, left), source.take(left)
+        U, minus = (word >> np.uint64(64 - BITS)).astype(np.int64), (word & np.uint64(1)).astype(bool)
+        size = (V << BITS) + U
+        exponent = ((V - 1) ** 2 << 2 * BITS) + (V * U << BITS + 1) + U**2
+        kept = below(source, left, exponent, 2 * BITS + 1) & ~(minus & (size == 0))
+        found[left[kept]] = np.where(minus, -size, size)[kept]
+        left = left[~kept]
+    return found
 
 
 def response(source: WordStreams, codes: Rows, classes: int, epsilon: float) -> Rows:
@@ -71,19 +75,6 @@ def response(source: WordStreams, codes: Rows, classes: int, epsilon: float) -> 
         told[left[kept]] = code[kept]
         left = left[~kept]
     return told
-
-
-def _signed(source: WordStreams, exponent: Callable[[Rows, Rows], Rows], shift: int) -> Rows:
-    """Return a number of every stream: +-(SCALE V + U), accepted with exp(-exponent(V, U) / 2^shift)."""
-    found, left = np.zeros(len(source), dtype=np.int64), np.arange(len(source))
-    while len(left):
-        V, word = _geometric(source, left), source.take(left)
-        U, minus = (word >> np.uint64(64 - BITS)).astype(np.int64), (word & np.uint64(1)).astype(bool)
-        size = (V << BITS) + U
-        kept = below(source, left, exponent(V, U), shift) & ~(minus & (size == 0))
-        found[left[kept]] = np.where(minus, -size, size)[kept]
-        left = left[~kept]
-    return found
 
 
 def _geometric(source: WordStreams, streams: Rows) -> Rows:
