@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from colonnade.deploy.books.opened import Opened, OpenedBooks
+from colonnade.deploy.books.opened import LATEST, Opened, OpenedBooks
 from colonnade.deploy.settings import Limits
 from colonnade.errors import Refused, ShareError
 
@@ -68,6 +68,29 @@ def test_epsilon_stands_beside_and_is_none_if_any_run_has_none(tmp_path: Path) -
     assert books.accounts()[0].epsilon == 1.5
     books.book(ANY, [line("03")])
     assert books.accounts()[0].epsilon is None
+
+
+def test_books_do_not_grow_without_end_and_lose_nothing(tmp_path: Path) -> None:
+    books = OpenedBooks(tmp_path)
+    runs = LATEST + 40
+    for run in range(runs):
+        columns = line(f"{run}", about="columns", numbers=3, bits=100.0 + run, columns=1 + run % 5, rows=100)
+        books.book(ANY, [line(f"{run}", numbers=2, bits=9.0, epsilon=0.5 if run % 2 else 1.0), columns])
+    assert len(books.lines()) == 2 * LATEST
+    heard, labels = books.accounts()
+    assert (labels.runs, labels.numbers, heard.runs, heard.numbers) == (runs, 2 * runs, runs, 3 * runs)
+    assert labels.epsilon == pytest.approx(0.75 * runs)
+    assert heard.bits == pytest.approx(100 * runs + runs * (runs - 1) / 2)
+    assert heard.per_cell == pytest.approx(sum((100 + run) / 100 / (1 + run % 5) for run in range(runs)))
+    size = (tmp_path / "opened.json").stat().st_size
+    books.book(ANY, [line(f"{runs - 1}", numbers=2, bits=9.0)])  # one of the latest goes on: nothing new
+    assert books.accounts()[1].runs == runs
+    for run in range(runs, runs + 20):
+        books.book(ANY, [line(f"{run}")])
+    assert (tmp_path / "opened.json").stat().st_size < 1.01 * size
+    whole = books.accounts()[1].per_row
+    with pytest.raises(Refused, match="and would hear"):  # what is folded counts
+        books.book(Limits(opened_label_bits_per_row=whole + 0.01), [line("x", bits=20.0)])
 
 
 def test_a_folder_without_books_begins_at_nothing_and_damage_is_named(tmp_path: Path) -> None:

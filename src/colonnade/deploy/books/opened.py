@@ -5,13 +5,16 @@ party's labels and columns at the most. A run that goes on after it was cut off 
 proposed again is another one, and adds up. What a peer says of its own columns lowers nothing. A run that
 ended early, or failed, has told less than is booked, and nobody can say how much less.
 
+Of each entry, peer and subject the latest lines are kept, and what was before them as one sum. What comes
+again is one of the latest; a set of ids or a model that comes back after that many others counts once more.
+
 The file is replaced as a whole and flushed before a call returns. A party that was there before there was
 such a file begins with nothing in it: `since` says when.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import msgspec
@@ -24,12 +27,16 @@ from colonnade.result import About, Heard
 from colonnade.shares import now
 
 SLACK = 1e-9  # sums of floats
+LATEST = 500  # lines of an entry, a peer and a subject that are kept apart
 OPENED = {
     "opened_label_bits_per_row": "bits",
     "opened_label_numbers_per_row": "linear statistics",
     "opened_column_bits_per_cell": "bits",
 }
 """Limits of what peers hear over all runs, and what each counts."""
+
+
+_Key = tuple[str, str, About]
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +59,11 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     when: str
     epsilon: float | None = None
     linear: int | None = None  # None: written before these were told apart
+
+    @property
+    def key(self) -> _Key:
+        """What lines are summed by."""
+        return self.entry, self.peer, self.about
 
     @property
     def leverage(self) -> float:
@@ -107,6 +119,11 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     epsilon: float | None  # None: of some run nothing bounds it
 
     @property
+    def key(self) -> _Key:
+        """What accounts are told apart by."""
+        return self.entry, self.peer, self.about
+
+    @property
     def limited(self) -> dict[str, float]:
         """What of it limits go by, by the name of the limit."""
         if self.about == "labels":
@@ -120,6 +137,18 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 class _Books(msgspec.Struct, kw_only=True):
     since: str
     lines: list[Opened]
+    earlier: list[Account] = []  # what was before these
+
+    def folded(self) -> _Books:
+        """Return the same with no more lines than are kept."""
+        latest: dict[_Key, list[Opened]] = {}
+        for each in self.lines:
+            latest.setdefault(each.key, []).append(each)
+        old = [each for some in latest.values() for each in some[:-LATEST]]
+        if not old:
+            return self
+        kept = [each for some in latest.values() for each in some[-LATEST:]]
+        return _Books(since=self.since, lines=kept, earlier=combined([*self.earlier, *sums(old)]))
 
 
 class OpenedBooks:
@@ -142,23 +171,21 @@ class OpenedBooks:
         return self._read().since
 
     def lines(self) -> list[Opened]:
-        """Return all lines, the oldest first."""
+        """Return the latest lines, the oldest first."""
         return self._read().lines
 
-    def accounts(self) -> list[Account]:
-        """Return what every peer has heard of every entry."""
-        return sums(self.lines())
+    def accounts(self, without: Collection[str] = ()) -> list[Account]:
+        """Return what every peer has heard of every entry, in all runs but these."""
+        books = self._read()
+        return combined([*books.earlier, *sums(each for each in books.lines if each.run not in without)])
 
     def check(self, limits: Limits, asked: Iterable[Opened]) -> None:
         """Raise Refused, with what was heard so far, if a run would tell a peer more than limits allow."""
         asked = list(asked)
         runs = {each.run for each in asked}
-        before = {
-            (each.entry, each.peer, each.about): each
-            for each in sums(line for line in self.lines() if line.run not in runs)
-        }
+        before = {each.key: each for each in self.accounts(without=runs)}
         for added in sums(asked):
-            known = before.get((added.entry, added.peer, added.about))
+            known = before.get(added.key)
             heard = {} if known is None else known.limited
             for key, more in added.limited.items():
                 most, so_far = getattr(limits, key), heard.get(key, 0.0)
@@ -181,7 +208,7 @@ class OpenedBooks:
         known = {(each.run, each.peer, each.about, each.kinds) for each in asked}
         kept = [each for each in books.lines if (each.run, each.peer, each.about, each.kinds) not in known]
         books.lines = [*kept, *asked]
-        replace_file(self._path, msgspec.json.format(msgspec.json.encode(books), indent=1))
+        replace_file(self._path, msgspec.json.format(msgspec.json.encode(books.folded()), indent=1))
 
 
 UNITS: dict[About, str] = {
@@ -195,9 +222,9 @@ UNITS: dict[About, str] = {
 
 def sums(lines: Iterable[Opened]) -> list[Account]:
     """Return what every peer hears of every entry in all these runs together."""
-    found: dict[tuple[str, str, About], list[Opened]] = {}
+    found: dict[_Key, list[Opened]] = {}
     for each in lines:
-        found.setdefault((each.entry, each.peer, each.about), []).append(each)
+        found.setdefault(each.key, []).append(each)
     return [
         Account(
             entry=entry,
@@ -212,4 +239,24 @@ def sums(lines: Iterable[Opened]) -> list[Account]:
             epsilon=together(each.epsilon for each in some),
         )
         for (entry, peer, about), some in sorted(found.items())
+    ]
+
+
+def combined(accounts: Iterable[Account]) -> list[Account]:
+    """Return one account for each entry, peer and subject, of all these runs."""
+    found: dict[_Key, list[Account]] = {}
+    for each in accounts:
+        found.setdefault(each.key, []).append(each)
+    return [
+        msgspec.structs.replace(
+            some[0],
+            runs=sum(each.runs for each in some),
+            numbers=sum(each.numbers for each in some),
+            bits=sum(each.bits for each in some),
+            per_row=sum(each.per_row for each in some),
+            per_cell=sum(each.per_cell for each in some),
+            leverage=sum(each.leverage for each in some),
+            epsilon=together(each.epsilon for each in some),
+        )
+        for _, some in sorted(found.items())
     ]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from colonnade.deploy.books.journal import Decision, Ended
-from colonnade.deploy.books.opened import Account, Opened, OpenedBooks, sums
+from colonnade.deploy.books.opened import Account, Opened, OpenedBooks
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms.terms import Terms
 from colonnade.report.sheet import Sheet, write_sheet
@@ -28,7 +28,8 @@ def write_run_sheet(
 ) -> Path | None:
     """Write the sheet of a training that is over; returns its path, None if it told nothing."""
     me, entry = settings.name, terms.parties[settings.name].data
-    lines = OpenedBooks(settings.state).lines()
+    books = OpenedBooks(settings.state)
+    lines = books.lines()
     mine = [each for each in lines if each.run == ended.run]
     ids = [
         each
@@ -37,7 +38,6 @@ def write_run_sheet(
     ]
     if not mine and not ids:
         return None
-    earlier = [each for each in lines if each.entry == entry and each not in mine and each not in ids]
     path = sheet_file(settings.state, terms.name, ended.run)
     path.parent.mkdir(parents=True, exist_ok=True)
     sheet = Sheet(
@@ -49,7 +49,11 @@ def write_run_sheet(
             *(f"{each.when}: {each.line()}" for each in decisions if each.run == ended.run),
         ],
         seen_by=me,
-        before=[_before(each) for each in sums(earlier) if each.about != "membership"],
+        before=[
+            _before(each)
+            for each in books.accounts(without={ended.run})
+            if each.entry == entry and each.about != "membership"
+        ],
     )
     return write_sheet(sheet, path)
 
