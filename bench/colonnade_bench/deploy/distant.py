@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from colonnade.arrays import Floats
-from colonnade.demo.daemons import ask, wait_connected
+from colonnade.demo.daemons import START_S, ask, wait_connected
 from colonnade.deploy.daemon import commands
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.terms.contract import terms_from
@@ -105,7 +105,7 @@ class Distant:
             self.line = subprocess.Popen([*command, *words])  # noqa: S603
         try:
             self.start(*self.names)
-            wait_connected(self.settings)
+            wait_connected(self.settings, START_S + 6.0 * count)
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -191,7 +191,16 @@ comparisons_a_day = 1000000
 
     def round_trip_ms(self) -> float:
         """Return the longest round trip that the first company's daemon has measured."""
-        return max(peer["round_trip_ms"] for peer in self.ask(commands.StatusRequest())["peers"].values())
+        peers = self.ask(commands.StatusRequest())["peers"].values()
+        return max(float(peer["round_trip_ms"]) for peer in peers)
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time of all daemons so far, and of what they started that has ended."""
+        ticks = 0
+        for process in self.processes.values():
+            words = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, words[11:15]))
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def memory_mb(self) -> float:
         """Return the memory of all daemons and what they started, shared pages counted once."""

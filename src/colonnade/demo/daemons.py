@@ -44,9 +44,9 @@ def daemons(settings: dict[str, Settings]) -> Iterator[None]:
         stop_all(processes)
 
 
-def wait_connected(settings: dict[str, Settings]) -> None:
+def wait_connected(settings: dict[str, Settings], seconds: float = START_S) -> None:
     """Wait until every department is connected to every other."""
-    until = time.monotonic() + START_S
+    until = time.monotonic() + seconds
     for each in settings.values():
         while True:
             try:
@@ -57,7 +57,7 @@ def wait_connected(settings: dict[str, Settings]) -> None:
             except PeerUnreachable as error:
                 reason = str(error)
             if time.monotonic() > until:
-                raise PeerUnreachable(f"{each.name} is not connected after {START_S:g} s: {reason}")
+                raise PeerUnreachable(f"{each.name} is not connected after {seconds:g} s: {reason}")
             time.sleep(0.1)
 
 
