@@ -26,8 +26,8 @@ def test_a_figure_is_the_mean_of_all_folds(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(problems) == 5
     accuracy = {id(each): k / 10 for k, each in enumerate(problems)}
     for name in ("ours", "theirs"):
-        monkeypatch.setattr(packages, name, lambda problem, rows: Quality(0.0, accuracy[id(problem)], 0.0))
-    monkeypatch.setattr(packages, "by_file", lambda problem: Quality(0.0, 2 * accuracy[id(problem)], 0.0))
+        monkeypatch.setattr(packages, name, lambda problem, *_: Quality(0.0, accuracy[id(problem)], 0.0))
+    monkeypatch.setattr(packages, "by_file", lambda problem, _: Quality(0.0, 2 * accuracy[id(problem)], 0.0))
     assert [each.accuracy for each in packages.measured(problems)] == pytest.approx([0.4, 0.2, 0.2])
 
 
@@ -36,13 +36,15 @@ def test_by_file_and_from_python_trees_are_the_same() -> None:
     by_file, ours, theirs = packages.measured([problem])
     assert by_file.accuracy == pytest.approx(ours.accuracy, abs=0.06)
     assert by_file.auc > 0.8 < theirs.auc
+    exact, _, _ = packages.measured([problem], exact=True)
+    assert exact.loss != by_file.loss
 
 
 def test_a_table_that_is_not_here_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[Any]
 ) -> None:
     monkeypatch.setenv("COLONNADE_DATA", str(tmp_path))
-    monkeypatch.setattr("sys.argv", ["packages", "--tables", "1"])
+    monkeypatch.setattr("sys.argv", ["packages", "--only", "ames"])
     packages.main()
     told = capsys.readouterr()
     assert "ames is left out: there is no" in told.err
