@@ -91,6 +91,7 @@ def job_for(
         "train": {**train, "evaluate_every": 0},
         "cascade": {"directions": K},
         "privacy": terms,
+        "secure": {"labels": "clear"},
     }
     return job_from({"algorithm": "asyrevel-gau", "compare": False, "data": data, **sections})
 

@@ -48,6 +48,7 @@ def distance(epochs: int, seed: int) -> float:
                 "tolerance": 0.0, "evaluate_every": 0,
             },
             "kernel": {"sigma": SIGMA, "block": BLOCK, "bits": 32},
+            "secure": {"labels": "clear"},
         }
     )  # fmt: skip
     plan, data = plan_for(job, tables)

@@ -52,7 +52,8 @@ print(time.process_time() - before, np.mean((X @ w > 0) == (y > 0.5)))
 def write_columns(folder: Path) -> None:
     """All columns of a9a as our parties have them, and the label."""
     data = {"train": "a9a", "parties": 1}
-    _, order = prepare(compose(job_from({"algorithm": "vfb-sgd", "data": data})))
+    clear = {"labels": "clear"}
+    _, order = prepare(compose(job_from({"algorithm": "vfb-sgd", "data": data, "secure": clear})))
     table = next(iter(order.ready().data.values())).prepare().train
     X = table.X if isinstance(table.X, np.ndarray) else table.X.toarray()
     np.save(folder / "X.npy", X.astype(np.float32))

@@ -45,6 +45,7 @@ def accuracy(algorithm: str, name: str, world: str, slowest: float, seed: int) -
         "world": world,
         "seed": seed,
         "compare": False,
+        "secure": {"labels": "clear"},
         "train": {"epochs": 20, "batch": 256, "evaluate_every": 0, "tolerance": 0.0},
         "network": {"speeds": [1.0] * (count - 1) + [slowest], **clock},
         **sections,

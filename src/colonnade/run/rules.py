@@ -16,7 +16,18 @@ import msgspec
 
 from colonnade.conversations.conversation import Conversation
 from colonnade.errors import JobError
-from colonnade.job import Cascade, Direction, Job, Kernel, ModelSpecs, Net, Section, Secure, Trees
+from colonnade.job import (
+    Cascade,
+    Direction,
+    Job,
+    Kernel,
+    ModelSpecs,
+    Net,
+    PrivacyTerms,
+    Section,
+    Secure,
+    Trees,
+)
 from colonnade.job.presets import Preset
 from colonnade.losses import LOSSES, USUAL
 from colonnade.posix import need_posix
@@ -135,6 +146,11 @@ def unused(job: Job, preset: Preset, conversation: Conversation[Any]) -> dict[st
             )
     if job.secure.proofs and not (labels == "blind" and blind.proves(job, conversation)):
         found["secure.proofs"] = "it is for blind linear models whose label holder hears scores"
+    if job.privacy.mechanism == "none":
+        for key in _changed(job.privacy, PrivacyTerms()):
+            found[f"privacy.{key}"] = "without privacy.mechanism nothing is noisy, and nothing is bounded"
+    if job.data.keys is not None and job.data.id is None:
+        found["data.keys"] = "data.id names no column that they would bring into one form"
     if "train.stale" not in conversation.understands and job.train.stale:
         found["train.stale"] = f"{job.algorithm} has no rounds that are scored ahead"
     return found

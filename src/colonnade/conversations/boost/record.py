@@ -99,10 +99,13 @@ def space(job: Job, preset: Preset) -> Space:
 
 
 def idle(job: Job, preset: Preset) -> dict[str, str]:
-    """Return keys that mean something to other trees."""
-    if job.trees.turns == Trees().turns or preset.additive:
-        return {}
-    return {"trees.turns": f"{preset.name} grows a tree over all parties' columns, and none has a turn"}
+    """Return keys that mean something to other trees, or to other models."""
+    found = {}
+    if job.trees.turns != Trees().turns and not preset.additive:
+        found["trees.turns"] = f"{preset.name} grows a tree over all parties' columns, and none has a turn"
+    if job.data.intercept is not None:
+        found["data.intercept"] = "trees begin at the mean of the label, and a column of ones splits nothing"
+    return found
 
 
 BOOST = Conversation(

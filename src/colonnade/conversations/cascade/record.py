@@ -13,13 +13,24 @@ from colonnade.conversations.cascade.settings import CascadeSettings, Packing, Q
 from colonnade.conversations.conversation import Conversation, Space, penalty
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.errors import JobError
-from colonnade.job import Cascade, Job, ModelSpec, PrivacyTerms, ServerSpec
+from colonnade.job import Cascade, Job, ModelSpec, ModelSpecs, PrivacyTerms, ServerSpec
 from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import Bits, Preset
 from colonnade.job.sections import USUAL_BATCH
 from colonnade.openings.leaks import Leak
 
 BLACK_BOXES = {"function", "program"}
+READ_BY: dict[str, set[str]] = {
+    "sum": set(),
+    "linear": set(),
+    "mlp": {"hidden"},
+    "cnn": {"shape", "channels"},
+    "torch": {"path"},
+    "function": {"path", "parameters"},
+    "program": {"command", "parameters"},
+}
+"""What describes a model beside its number of outputs, by its kind."""
+DESCRIBES = set[str]().union(*READ_BY.values())
 SMALLEST_BATCH = 16  # fewer rows are mostly noise
 
 
@@ -55,6 +66,20 @@ def idle(job: Job, preset: Preset) -> dict[str, str]:
         name("the server's model is a plain sum, which learns nothing", "server", "server_step")
     if job.train.step != "auto":
         name("the step is given by hand", "assumed_delay")
+    return found | _unread(job.model)
+
+
+def _unread(models: ModelSpecs) -> dict[str, str]:
+    """Return keys of models that their kinds do not read."""
+    named: dict[str, ModelSpec | ServerSpec] = {"model": models, "model.server": models.server}
+    named |= {f"model.parties.{name}": each for name, each in models.parties.items()}
+    found: dict[str, str] = {}
+    for where, model in named.items():
+        plain = ServerSpec() if isinstance(model, ServerSpec) else ModelSpec()
+        for key in DESCRIBES - READ_BY[model.kind]:
+            if getattr(model, key, None) != getattr(plain, key, None):
+                kinds = ", ".join(repr(kind) for kind, read in READ_BY.items() if key in read)
+                found[f"{where}.{key}"] = f"a {model.kind} model has none; it is for kind = {kinds}"
     return found
 
 
