@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("job_file", metavar="JOB.toml", type=click.Path(path_type=Path))
-@click.option("--algorithms", "names", metavar="A,B,...", help="Which. [default: one of each kind of model]")
+@click.option(
+    "--algorithms", "names", metavar="A,B,...", help="Algorithms to train. [default: one of each kind]"
+)
 @click.option(
     "--accept", metavar="LEAK,...", help="Leave out those that would open more than this: labels,scores,..."
 )
-@click.option("--out", "-o", type=click.Path(path_type=Path), help="Where. [default: runs/JOB-compared]")
+@click.option(
+    "--out", "-o", type=click.Path(path_type=Path), help="Where results go. [default: runs/JOB-compared]"
+)
 @JSON
 def compare(job_file: Path, names: str | None, accept: str | None, out: Path | None, as_json: bool) -> None:
     """Train several algorithms on the same rows of JOB.toml, and measure them on the same test rows.

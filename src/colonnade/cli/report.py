@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("runs", metavar="DIR...", nargs=-1, required=True)
 @click.option(
-    "--out", "-o", type=click.Path(path_type=Path), help="HTML, PNG or SVG. [default: report.html in DIR]"
+    "--out", "-o", type=click.Path(path_type=Path), help="HTML or SVG. [default: report.html in DIR]"
 )
 @click.option(
     "--party",

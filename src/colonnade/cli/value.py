@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("target", metavar="JOB.toml|DIR", type=click.Path(path_type=Path))
-@click.option("--before", is_flag=True, help="Train nothing: bound it by the weight of evidence of columns.")
-@click.option("--out", "-o", type=click.Path(path_type=Path), help="Where. [default: runs/JOB-value]")
+@click.option(
+    "--before", is_flag=True, help="Train nothing: print a bound, from columns' weight of evidence."
+)
+@click.option(
+    "--out", "-o", type=click.Path(path_type=Path), help="Where results go. [default: runs/JOB-value]"
+)
 @CONFIG
 @JSON
 def value(target: Path, before: bool, out: Path | None, config: Path, as_json: bool) -> None:
