@@ -1,6 +1,6 @@
 """Estimates against what happened: `python -m colonnade_bench.deploy.estimates [--ms 10] [--only NAME]`.
 
-Eight jobs between daemons of this machine over lines with a delay. Of each the proposer's daemon says
+Jobs between daemons of this machine over lines with a delay. Of each the proposer's daemon says
 beforehand what it will cost; then it is trained, and its books say what it did cost.
 """
 
@@ -24,6 +24,8 @@ CLEAR, BLIND = {"labels": "clear"}, {"labels": "blind"}
 JOBS: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     "lbfgs, two, encrypted": (TWO, "lbfgs", {"secure": BLIND}),
     "lbfgs, three, dealer": (THREE, "lbfgs", {"secure": BLIND}),
+    "lbfgs, three, hidden": (THREE, "lbfgs", {"secure": {**BLIND, "scores": "hidden"}}),
+    "lbfgs, two, clear": (TWO, "lbfgs", {"secure": CLEAR}),
     "lbfgs, three, clear": (THREE, "lbfgs", {"secure": CLEAR}),
     "vfb2-svrg, three, blind": (THREE, "vfb2-svrg", {"secure": BLIND}),
     "vfb2-svrg, three, clear": (THREE, "vfb2-svrg", {"secure": CLEAR}),
