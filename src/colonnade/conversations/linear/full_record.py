@@ -109,9 +109,12 @@ def notes(plan: Plan[FullSettings]) -> list[str]:
         )
     ]
     if terms.tight:
+        never = ""
+        if plan.blind.encrypted is not None and LOSSES[plan.objective.loss].shared_form is not None:
+            never = "; secure.reveal = 'never' tells nobody a weight, and its steps have no noise"
         found.append(
             "few rows for this number of columns: a party's own weights tell up to a tenth (AUC) more of "
-            "labels than its columns do"
+            f"labels than its columns do{never}"
         )
     return found
 

@@ -52,6 +52,8 @@ HEAVIEST = 4.0  # times the usual weight of a row: what a curvature counts with,
 FEW = 2**12  # rows that a pass takes at least
 WEIGHT_BITS = 4  # of a row's weight, where theta is a number
 FINE = 2.0**-11  # noise of the penalty, which is one small number, at the most
+START = 0.25  # in units of theta: how finely the score is known that all rows begin with, which scoring tells
+RAREST = 1e-3  # class, as a part of the rows, that its score is begun with
 _WIDEST = 2**20
 
 
@@ -245,7 +247,6 @@ class PartedLabelSide(PartedParty):
         super().__init__(context, terms)
         holder = context.label_holder
         self.y, self.weight = labels_of(holder.y), weights_of(holder.y)
-        self.start = float(holder.start) if context.train.free else 0.0
         self.told: dict[str, float] = {}
 
     async def agree(self) -> tuple[PartedSizes, float]:
@@ -255,12 +256,21 @@ class PartedLabelSide(PartedParty):
             spread = float(np.sqrt(np.mean(self.weight**2)))
             usual = int(np.ceil(np.log2(spread)))
             heavy = int(np.ceil(np.log2(min(float(self.weight.max()), HEAVIEST * spread))))
+        start = self._fitting() if self.context.train.free else 0.0
         if self.form.scaled:
-            size = float(np.sqrt(np.mean((self.y - self.start) ** 2)))
+            size = float(np.sqrt(np.mean((self.y - start) ** 2)))
             unit = round(np.log2(size or 1.0))
         await self.line.tell(usual, heavy, unit)
         self.unit = 2.0**unit
+        self.start = round(start / self.unit / START) * START * self.unit
         return PartedSizes.of(self.slots.plain, self.rows, 2.0**usual), 2.0**heavy
+
+    def _fitting(self) -> float:
+        """Return the score that fits all rows best, as far as labels alone tell."""
+        if self.form.scaled:
+            return float(self.context.label_holder.start)
+        rate = float(np.clip(np.average(self.y > 0, weights=self.weight), RAREST, 1 - RAREST))
+        return float(np.log(rate / (1 - rate)))
 
     def first_theta(self) -> Words:
         holder = self.context.label_holder
