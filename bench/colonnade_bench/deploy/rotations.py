@@ -120,6 +120,8 @@ def run(folder: Path, rotations: int, life_s: float) -> dict[str, object]:
         threads = [threading.Thread(target=each, daemon=True) for each in (seen.train, seen.score)]
         for thread in threads:
             thread.start()
+        while not seen.count["scores"] and not seen.failed:  # from then on there is something to cut
+            time.sleep(0.2)
         began, longest = time.monotonic(), 0.0
         for number in range(rotations):
             start = time.monotonic()
