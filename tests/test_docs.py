@@ -356,6 +356,8 @@ def test_sequence_diagrams_are_what_their_script_draws() -> None:
     drawn = {name: diagram.svg() for name, diagram in script.DIAGRAMS.items()}
     stored = {file.stem: file.read_text() for file in (images / "conversations").glob("*.svg")}
     assert drawn == stored
+    pages = "".join(path.read_text("utf-8") for path in (ROOT / "docs").rglob("*.md"))
+    assert [name for name in drawn if f"images/conversations/{name}.svg)" not in pages] == []
 
 
 @pytest.mark.parametrize("page", ["vfb2", "asysqn", "asyrevel", "fdskl", "czofo"])
