@@ -28,7 +28,7 @@ from colonnade.net.meter import weighed
 from colonnade.openings.account import heard
 from colonnade.openings.declaration import Declaration
 from colonnade.openings.leaks import Leak
-from colonnade.openings.opening import TOTAL, Extent, Opening
+from colonnade.openings.opening import PRODUCT, TOTAL, Extent, Opening
 from colonnade.openings.wire import opened_fields
 from colonnade.run import notes
 from colonnade.run.coalitions import train
@@ -202,17 +202,24 @@ def test_an_owner_of_more_columns_than_may_be_told_is_refused(
         "fdskl-uncached",
         "pp-svmv",
         "softmax",
+        "dealt",
+        "dealt, hidden",
     ],
 )
 def test_what_a_plan_decides_is_declared_to_the_number(name: str) -> None:
     plan, data = job_of(name, "local", active=1)
     due, seen = allowed(declared(plan, data)), tapped(plan, data)
     beside = {Topic.GATE, Topic.PAUSE}  # words, at the most
+    if name.startswith("dealt"):
+        beside |= {Topic.BLIND}  # how many columns there are
     kernel = plan.conversation == "kernel"  # test rows are projected in pieces, each up to a word too many
     wrong = {
         key: (seen[key], numbers)
         for key, numbers in due.items()
-        if key[1] not in beside and seen[key] != numbers and not (kernel and key[1] == Topic.EVALUATE)
+        if key[1] not in beside
+        and key[0] != PRODUCT
+        and seen[key] != numbers
+        and not (kernel and key[1] == Topic.EVALUATE)
     }
     assert not wrong
 
@@ -279,6 +286,17 @@ def test_one_number_more_does_not_leave(
     monkeypatch.setitem(CONVERSATIONS, conversation, replace(record, converse=converse))
     with pytest.raises((UndeclaredOpening, Aborted), match="does not open"):  # at a peer, it may be the abort
         world(world_)(program)
+
+
+@pytest.mark.parametrize("plan_has", [True, False])
+def test_words_at_checkpoints_are_declared_where_there_are_any(plan_has: bool) -> None:
+    tables = random_tables(rows=60)
+    kept = {"checkpoint": {"every": 3}} if plan_has else {}
+    plan, _ = plan_for(random_job(tables, "vfb2-sgd", **kept), tables)
+    assert (plan.checkpoints is not None) == plan_has
+    for place in (True, False):
+        found = CONVERSATIONS[plan.conversation].openings(plan, Extent(60, checkpoints=place))
+        assert any(each.kind == "progress" for each in found) == (plan_has and place)
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,8 @@ class Declaration:
 
     def gates(self) -> None:
         """Write down what parties say at checkpoints: how far they are, and nothing of anybody's data."""
+        if self.plan.checkpoints is None or not self.extent.checkpoints:
+            return
         numbers = WORDS_AT_A_GATE * (self.plan.pace.epochs + 16)
         for party in self.plan.parties:
             self.told(

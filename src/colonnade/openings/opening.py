@@ -120,7 +120,7 @@ class Extent:
 
     `objects` is whether some party's model is an object, of which the plan does not know how many outputs it
     has. `widest` is the most columns that a party may have of which nothing is known, and `apart` whether
-    parties are not all the caller's.
+    parties are not all the caller's. `checkpoints` is whether a party has a place for them.
     """
 
     rows: int
@@ -129,6 +129,7 @@ class Extent:
     objects: bool = False
     widest: int = UNKNOWN
     apart: bool = False
+    checkpoints: bool = True
 
     def width(self, party: str) -> int:
         """Return how many columns a party has, at the most."""

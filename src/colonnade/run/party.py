@@ -199,7 +199,8 @@ class Work:
         test = 0 if self.test is None else self.test.rows
         columns = {**self.columns, me: self.train.width}
         objects = self.objects or self.models != NO_MODELS
-        return Extent(self.train.rows, test, columns, objects, self.widest, self.apart)
+        kept = self.kept is not None
+        return Extent(self.train.rows, test, columns, objects, self.widest, self.apart, kept)
 
 
 async def train_once(party: Party, work: Work, net: Endpoint, measuring: Endpoint | None = None) -> Share:

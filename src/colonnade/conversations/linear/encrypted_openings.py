@@ -32,25 +32,35 @@ def of_full_runs(plan: Plan[FullSettings], extent: Extent) -> list[Opening]:
     return of_dealt(plan, plan.blind, extent)
 
 
+def inner_products(passes: int) -> int:
+    """Return how many inner products all passes tell: of the pairs so far, a new one, a gradient and noise.
+
+    >>> inner_products(3)
+    42
+    """
+    pairs = (min(max(0, number - 1), MEMORY) for number in range(passes))
+    return sum(3 * (2 * each + 4) for each in pairs)
+
+
 def of_dealt(plan: Plan[FullSettings], blind: Blind, extent: Extent) -> list[Opening]:
     """Return what L-BFGS with dealers opens: scores, if these are open, and gradients with noise."""
     found, root, rows = Declaration(plan, extent), plan.evaluator, extent.rows
     found.gates()
     terms = blind.noisy or Noisy(passes=plan.pace.epochs, noise=0.0)
-    every, products = "in every pass", 2 * 3 * (2 * MEMORY + 4)
+    every, products = "in every pass", 2 * inner_products(terms.passes)
     found.total("row lengths", 1, root, Topic.TRAIN, "at the start", rows=1)
     if blind.hidden is None:
         found.total("scores", terms.passes * rows, root, Topic.TRAIN, every)
     else:
         mate, masked = blind.hidden.mate, terms.passes * rows
         found.total("masked", masked, mate, Topic.TRAIN, every, about="nothing", of=())
-    found.total("inner products", terms.passes * products, root, Topic.TRAIN, every)
+    found.total("inner products", products, root, Topic.TRAIN, every)
     found.total("scores", rows + extent.test, root, Topic.TRAIN, "in the end")
     found.total("penalties", 2, root, Topic.TRAIN, "in the end", rows=0)
     found.told("model", 2, root, Announce, Topic.TRAIN, "at the start", about="labels")
     found.told(
         "inner products",
-        terms.passes * products,
+        products,
         root,
         Announce,
         Topic.TRAIN,
@@ -72,13 +82,12 @@ def of_encrypted(plan: Plan[FullSettings], terms: Encrypted, extent: Extent) -> 
     """Return what an encrypted run opens."""
     found = Declaration(plan, extent)
     found.gates()
-    products = 3 * (2 * MEMORY + 4)
     for party in plan.parties:
         beginning, every, ending = "at the start", "in every pass", "in the end"
         width, passes = extent.width(party), terms.passes
         _told(found, "sizes", width + 2 + 2, party, beginning, CODE_BITS)
         _told(found, "sizes", passes * CODES, party, every, CODE_BITS)
-        _told(found, "inner products", passes * products, party, every, PRODUCT_BITS)
+        _told(found, "inner products", inner_products(passes), party, every, PRODUCT_BITS)
         _told(found, "sizes", CODES, party, ending, CODE_BITS)
         if party != plan.evaluator:
             _told(found, "penalties", 2, party, ending, DOUBLE)
