@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from colonnade.deploy.daemon import commands
 from colonnade.deploy.terms.terms import Terms
 from colonnade_bench.deploy.distant import Distant, made_up
 
+SETTLED_S = 30.0  # that a party may take longer than the proposer
 TWO, THREE = ("bank", "shop"), ("bank", "shop", "telecom")
 CLEAR, BLIND = {"labels": "clear"}, {"labels": "blind"}
 JOBS: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
@@ -69,9 +71,15 @@ def _compared(companies: Distant, terms: Terms) -> dict[str, Any]:
 
 
 def sent_in(companies: Distant, party: str, run: str) -> int:
-    """Return what a party sent in a run, by its journal."""
-    written, _ = read_journal(companies.settings[party].state / "journal.jsonl")
-    return sum(total(each.sent) for each in written if isinstance(each, Ended) and each.run == run)
+    """Return what a party sent in a run, by its journal, once the run is over there as well."""
+    until = time.monotonic() + SETTLED_S
+    while time.monotonic() < until:
+        written, _ = read_journal(companies.settings[party].state / "journal.jsonl")
+        for each in written:
+            if isinstance(each, Ended) and each.run == run:
+                return total(each.sent)
+        time.sleep(0.1)
+    raise TimeoutError(f"run {run} is not over at {party} after {SETTLED_S:g} s")
 
 
 def main() -> None:
