@@ -48,6 +48,13 @@ def test_a_bench_in_pieces_can_be_resumed_part_by_part(monkeypatch: pytest.Monke
     assert asked == [{"quick": False, "jobs": 1, "only": [], "resume": True}], "one piece at a time"
 
 
+def test_what_all_leaves_out_are_parts_that_there_are() -> None:
+    pytest.importorskip("colonnade_bench")
+    for name, parts in {**COMMAND.LEFT_OUT, "czofo": [*COMMAND.LEFT_OUT["czofo"], *COMMAND.ON_A_GPU]}.items():
+        assert set(parts) <= set(COMMAND._bench(name).PARTS)
+    assert set(COMMAND.LEFT_OUT["trees"]) == set(COMMAND._bench("trees").PARTS)
+
+
 def test_all_benches_go_on_where_they_were(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pieces = pytest.importorskip("colonnade_bench.pieces")
     czofo = pytest.importorskip("colonnade_bench.czofo.czofo")
@@ -58,12 +65,28 @@ def test_all_benches_go_on_where_they_were(monkeypatch: pytest.MonkeyPatch, tmp_
         return []
 
     monkeypatch.setattr(pieces, "side_by_side", side_by_side)
-    monkeypatch.setattr(czofo, "run", lambda quick, out, say, processes: [out / "czofo.md"])
+    parts: list[str] = []
+
+    def run(quick: bool, out: Path, say: object, processes: int, only: tuple[str, ...]) -> list[Path]:
+        parts.extend(only)
+        return [out / "czofo.md"]
+
+    monkeypatch.setattr(czofo, "run", run)
+    monkeypatch.setattr(COMMAND, "_sees_gpu", lambda: False)
     done = CliRunner().invoke(main, ["bench", "all", "--quick", "--jobs", "3", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     ((names, how),) = asked
     assert {"vfb2", "asysqn", "asyrevel", "fdskl", "theorems", "peers"} <= set(names)
+    only = how.pop("only")
     assert how == {"quick": True, "jobs": 3, "resume": True}
+    assert isinstance(only, list)
+    assert {"asysqn:figure2", "vfb2:lossless", "fdskl:splits"} <= set(only)
+    assert not {"asysqn:sweep", "vfb2:slow"} & set(only)
+    assert "trees" not in names
+    assert "a9a" in parts
+    assert not {"cifar10", "slow"} & set(parts)
+    assert "left out, as they take hours; run them by name: " in done.output
+    assert "czofo --only cifar10" in done.output
     assert str(tmp_path / "czofo" / "czofo.md") in done.output
     refused = CliRunner().invoke(main, ["bench", "all", "--seeds", "2"])
     assert refused.exit_code == 2

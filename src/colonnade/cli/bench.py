@@ -31,6 +31,16 @@ BENCHES = {
     "vfb2": "theta sent back to every party: Figures 2-4 and Table 2, beside pooled training",
 }
 
+LEFT_OUT: Mapping[str, Sequence[str]] = {
+    "asysqn": ("processes", "slow", "sweep"),
+    "czofo": ("slow",),
+    "trees": ("accuracy", "attacks", "bytes", "cost", "growth", "large", "slow", "told"),
+    "vfb2": ("slow",),
+}
+"""What `all` leaves out: hours for what is no table of the five papers, or is one again between processes."""
+ON_A_GPU = ("cifar10",)
+"""What of czofo `all` leaves out without a GPU, where it takes days."""
+
 
 @click.command()
 @click.argument("name", required=False, type=click.Choice(["all", *sorted(BENCHES)]))
@@ -68,8 +78,8 @@ def bench(
 ) -> None:
     """Reproduce a paper's experiments: JSON, tables and a figure, ours beside the paper's.
 
-    `all` runs the papers' benches and all others that have pieces, each into a folder of its own; cut off, it
-    goes on where it was with the same command.
+    `all` runs the papers' benches and all others that have pieces, each into a folder of its own, but for
+    long parts that it names; cut off, it goes on where it was with the same command.
 
     \b
     Example:
@@ -116,17 +126,36 @@ def _all(out: Path, jobs: int, options: Mapping[str, Any], *, quick: bool, as_js
     """Run the papers' benches and all others that have pieces, but for what ended in an earlier run."""
     if given := [option for option, value in options.items() if value]:
         raise click.UsageError(f"--{given[0]}: `all` has no such option; run a bench by its name")
-    pieces = import_module("colonnade_bench.pieces")
-    folders = {name: out / name for name in BENCHES if pieces.can(name)}
-    say = partial(click.echo, err=as_json)
-    files = pieces.side_by_side(folders, say, quick=quick, jobs=jobs, resume=True)
-    files += _bench("czofo").run(
-        quick, out / "czofo", say, processes=jobs
-    )  # what has a record is not run again
+    pieces, say = import_module("colonnade_bench.pieces"), partial(click.echo, err=as_json)
+    apart = {name: _bench(name).PARTS for name in BENCHES if pieces.can(name)}
+    kept = {name: [part for part in parts if part not in _left_out(name)] for name, parts in apart.items()}
+    folders = {name: out / name for name, parts in kept.items() if parts}
+    only = [f"{name}:{part}" for name in folders for part in kept[name]]
+    left = [f"{name} --only {part}" for name in (*apart, "czofo") for part in _left_out(name)]
+    say(f"left out, as they take hours; run them by name: {', '.join(left)}")
+    files = pieces.side_by_side(folders, say, quick=quick, jobs=jobs, only=only, resume=True)
+    czofo = _bench("czofo")
+    tables = [part for part in (czofo.QUICK if quick else czofo.PARTS) if part not in _left_out("czofo")]
+    # what has a record is not run again
+    files += czofo.run(quick, out / "czofo", say, processes=jobs, only=tuple(tables))
     if as_json:
         print_json({"written": [str(file) for file in files]})
     else:
         click.echo(f"written: {', '.join(str(file) for file in files)}")
+
+
+def _left_out(name: str) -> Sequence[str]:
+    """Return the parts of a bench that `all` leaves out on this machine."""
+    without = LEFT_OUT.get(name, ())
+    return without if name != "czofo" or _sees_gpu() else (*without, *ON_A_GPU)
+
+
+def _sees_gpu() -> bool:
+    """Return whether torch is here and sees a GPU."""
+    try:
+        return bool(import_module("torch").cuda.is_available())
+    except ModuleNotFoundError:
+        return False
 
 
 def _lines(names: Iterable[str]) -> Iterator[str]:
