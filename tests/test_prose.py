@@ -116,7 +116,7 @@ LONGEST = 4  # lines of a paragraph that is read at a glance
 def paragraphs(page: str) -> list[str]:
     """Return what a page says in sentences: no code, tables or headings; each point of a list by itself."""
     prose = re.sub(r"^```[\s\S]*?^```$|^(?: {4}|[|#!]).*$", "", page, flags=re.M)
-    return [block.strip("\n") for block in re.split(r"\n\s*\n|\n(?=- )", prose) if block.strip()]
+    return [block.strip("\n") for block in re.split(r"\n\s*\n|\n(?=- |\d+\. )", prose) if block.strip()]
 
 
 @pytest.mark.parametrize("page", FIRST_PAGES, ids=lambda page: page.name)
@@ -126,6 +126,18 @@ def test_first_pages_are_read_at_a_glance(page: Path) -> None:
     assert len(found) > 10
     assert [block for block in found if block.count("\n") >= LONGEST] == []
     assert MANNERED_PAGES.findall(text) == []
+
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+MOST_WORDS = 140  # of a paragraph anywhere
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_have_plain_words_and_paragraphs_that_end(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert [block for block in paragraphs(text) if len(block.split()) > MOST_WORDS] == []
+    assert [found[0] for found in MANNERED_PAGES.finditer(text)] == []
 
 
 def test_long_paragraphs_and_mannered_words_are_found() -> None:
