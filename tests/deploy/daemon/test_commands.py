@@ -201,6 +201,12 @@ def test_commands_without_a_daemon_say_so(tmp_path: Path) -> None:
     digest = run("train", str(job), "--digest").stdout.strip()
     assert json.loads(run("train", str(job), "--digest", "--json").stdout) == {"digest": digest}
     assert len(digest) == 64
+    # what a daemon may choose by its lines is in the digest as well
+    assert "its daemon chooses train.batch and train.ahead" in run("train", str(job), "--digest").stderr
+    job.write_text(job.read_text() + "[train]\nbatch = 256\nahead = 2\n")
+    given = run("train", str(job), "--digest")
+    assert "its daemon chooses" not in given.stderr
+    assert given.stdout.strip() != digest
 
 
 def test_a_daemon_of_another_version_says_that_it_does_not_understand(tmp_path: Path) -> None:

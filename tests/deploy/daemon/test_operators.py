@@ -99,6 +99,8 @@ def approved(consortium: Consortium, seed: int) -> str:
     proposal = waiting(consortium)
     assert (proposal["proposer"], proposal["job"]) == ("bank", "repaid")
     assert "two-parties" in proposal["leaks"]
+    shown = consortium.run("shop", "proposals", "show", proposal["run"]).stdout
+    assert shown.count("refused after") == 1
     done = consortium.run("shop", "proposals", "approve", proposal["run"])
     assert done.stdout.startswith("approved: repaid"), done.stderr
     out, said = proposer.communicate(timeout=60)
