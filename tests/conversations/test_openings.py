@@ -24,10 +24,11 @@ from colonnade.errors import Aborted, JobError, UndeclaredOpening
 from colonnade.job.presets import PRESETS
 from colonnade.messages import TOPIC_SHIFT, Announce, AnyMessage, Message, Topic, tag_of
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.meter import weighed
+from colonnade.net.meter import Meter, weighed
 from colonnade.openings.account import heard
 from colonnade.openings.declaration import Declaration
 from colonnade.openings.leaks import Leak
+from colonnade.openings.limits import OpeningLimits
 from colonnade.openings.opening import PRODUCT, TOTAL, Extent, Opening
 from colonnade.openings.wire import opened_fields
 from colonnade.run import notes
@@ -324,6 +325,27 @@ def test_a_product_more_is_not_opened(
     monkeypatch.setattr(Declaration, "product", less)
     with pytest.raises((UndeclaredOpening, Aborted), match=r"does not open \d+ products"):
         launch(Launch(plan, data))
+
+
+def test_a_number_more_that_there_is_room_for_was_booked() -> None:
+    """Declarations are the most that may be opened: who fills the room tells what is in the books."""
+    plan, data = job_of("lbfgs", active=1)  # its products may be summed again
+    openings, root = declared(plan, data), plan.evaluator
+    meter = Meter()
+    meter.hold_to(OpeningLimits(openings, root))
+    peer = next(party for party in plan.parties if party != root)
+    one = weighed(Announce(tag_of(Topic.TRAIN, 1), np.zeros(1)))
+    channel = Announce.__name__, int(Topic.TRAIN)
+    room = [each for each in openings if (each.by, each.channel) == (root, channel) and peer in each.to]
+    numbers = sum(each.numbers for each in room)
+    for _ in range(numbers):
+        meter.sent(one, peer, 50)
+    with pytest.raises(UndeclaredOpening, match="does not open"):
+        meter.sent(one, peer, 50)
+    assert numbers > tapped(plan, data)[*channel, root, peer] / 8  # there was room
+    about = {(peer, each.about) for each in room}
+    booked = sum(each.bits for each in heard(openings, 60) if (each.hearer, each.about) in about)
+    assert booked >= 64 * numbers
 
 
 KINDS = [kind for kind in get_args(AnyMessage) if opened_fields(kind)]
