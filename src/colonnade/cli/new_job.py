@@ -106,10 +106,10 @@ class Secrecy(NamedTuple):
         if parties == 2 and several:
             if blind:
                 raise DataError(
-                    "--blind: a label of several classes cannot be hidden between two parties; make it one "
-                    "class against the rest, or add a third party"
+                    "--blind: a label of several classes cannot be hidden between two parties; train one "
+                    "class against the rest (`positive` in the job), or add a third party"
                 )
-            return clear("several classes: two cannot hide them")
+            return clear("several classes: two cannot hide them, but one of them, by `positive`")
         if parties == 1:
             return clear("there is nobody to hide them from")
         if blind is False:

@@ -99,7 +99,8 @@ def _products_faults(job: Job, conversation: Conversation[Any], parties: int) ->
         )
     if secure.products == "encrypted" and parties != 2:
         yield JobError(
-            f"secure.products = 'encrypted': two parties multiply so, and here are {parties}; drop the key"
+            f"secure.products = 'encrypted': two parties multiply so, and here are {parties}; drop the key, "
+            "and a third party's words do"
         )
     if parties == 2 and not alone:
         yield JobError(TWO_PARTIES)

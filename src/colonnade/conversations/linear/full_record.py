@@ -62,7 +62,7 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> FullSettings:
         if facts.task == "multiclass":
             raise JobError(
                 "secure.labels = 'blind': a label of several classes cannot be blind with lbfgs; "
-                "make it one class against the rest, or set secure.labels = 'clear'"
+                "train one class against the rest (data.positive = ['...']), or set secure.labels = 'clear'"
             )
         if facts.task == "regression" and job.secure.epsilon is not None:
             raise JobError("secure.epsilon: a number has no bound that epsilon could go by; set secure.noise")
