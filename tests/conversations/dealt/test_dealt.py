@@ -12,12 +12,11 @@ from tests.oracles.tables import random_job, weights
 
 from colonnade.attacks.transcript import Transcript
 from colonnade.conversations import pieces
-from colonnade.conversations.blind import gradients
-from colonnade.conversations.blind import shared_theta as shared_theta
+from colonnade.conversations.blind import gradients, shared_theta
 from colonnade.conversations.blind.gradients import DealtGradients
 from colonnade.conversations.linear import full_record
 from colonnade.conversations.linear.noisy.noisy_lbfgs import NoisyLbfgs
-from colonnade.conversations.linear.parties import dealt as dealt
+from colonnade.conversations.linear.parties import dealt
 from colonnade.conversations.linear.parties.dealt import DealtParty
 from colonnade.conversations.own_noise import OwnNoise, Tellings
 from colonnade.data.table import INTERCEPT, Table
@@ -26,6 +25,7 @@ from colonnade.messages import Veil
 from colonnade.run.federate import Finished, Tables, plan_for, run_tables
 from colonnade.run.launch import launch
 from colonnade.run.world import Launch
+from colonnade.secure import shared_logistic
 
 OPEN, HIDDEN = {"labels": "blind"}, {"labels": "blind", "scores": "hidden"}
 ROWS, EACH = 2400, 3
@@ -297,7 +297,7 @@ def test_few_rows_beyond_the_sines_are_drawn_back_and_more_are_refused(
     job = random_job(tables, "lbfgs", secure=HIDDEN)
     w = weights(run_tables(random_job(tables, "lbfgs", secure={"labels": "clear"}), tables))
     z = np.concatenate([each.X for each in tables.train.values()], axis=1) @ w
-    monkeypatch.setattr(dealt.shared_logistic, "REACH", float(np.quantile(np.abs(z), 1 - far)))
+    monkeypatch.setattr(shared_logistic, "REACH", float(np.quantile(np.abs(z), 1 - far)))
     if ends:
         run_tables(job, tables)
     else:
