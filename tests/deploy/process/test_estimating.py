@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +18,8 @@ from colonnade.deploy.books.journal import Ended, read_journal
 from colonnade.deploy.books.spent import total
 from colonnade.deploy.daemon import operators, proposal_views
 from colonnade.deploy.process.estimating import Estimate, estimated, requested
-from colonnade.deploy.programs import training
+from colonnade.deploy.programs import rehearsal, training
+from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms.contract import check_terms
 from colonnade.deploy.terms.paced import paced
 from colonnade.errors import JobError, Refused
@@ -85,6 +88,22 @@ def test_who_is_asked_sees_the_cost_before_it_approves(tmp_path: Path) -> None:
     assert found.passes == 4
     assert found.bytes > 10_000
     assert found.rows <= companies.ROWS
+
+
+def test_a_busy_machine_is_slow_for_the_training_as_for_the_rehearsal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = read_settings(companies.lay_out(tmp_path).config("bank"))
+    request = requested(settings, companies.job(secure={"labels": "clear"}, **SHORT), (300, 2), None, 0.0)
+    found = {}
+    for share in (1.0, 0.2):  # of a processor, while it rehearses
+        clocks = {"perf_counter": iter([0.0, 1.0 / share]), "process_time": iter([0.0, 1.0])}
+        times = {name: partial(next, ticks) for name, ticks in clocks.items()}
+        monkeypatch.setattr(rehearsal, "time", SimpleNamespace(**times))
+        said = rehearsal._estimate(request, 100.0)
+        found[share] = said.seconds - said.waiting_s
+    assert 100 < found[1.0] < 120
+    assert 500 < found[0.2] < 600
 
 
 def test_a_job_that_cannot_be_rehearsed_says_why(tmp_path: Path) -> None:
