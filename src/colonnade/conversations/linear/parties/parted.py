@@ -20,6 +20,7 @@ and total scores of test rows with a little noise (`parted.parted_scores`).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 
@@ -62,7 +63,7 @@ def party_of(context: Context[FullSettings], terms: Encrypted) -> PartedParty:
     return (PartedLabelSide if context.me == context.evaluator else PartedOwnerSide)(context, terms)
 
 
-class PartedParty:
+class PartedParty(ABC):
     """What both sides do alike."""
 
     STATE = Declared(kept=("words", "wraps"))
@@ -98,9 +99,9 @@ class PartedParty:
         self.widths = (self.columns.width, width) if self.first else (width, self.columns.width)
         context.gates.keep(self, name="PartedParty")
 
+    @abstractmethod
     async def agree(self) -> tuple[PartedSizes, float]:
         """Return how finely numbers are written and how heavy rows are, as A says; with the unit of theta."""
-        raise NotImplementedError
 
     # -- passes -----------------------------------------------------------------------------------------
 
@@ -137,13 +138,13 @@ class PartedParty:
         secret = self.context.gates.secret()
         self.kept = parted_scores.kept(self.columns.turn, own, others, self.unit, self.start, secret)
 
+    @abstractmethod
     def first_theta(self) -> Words:
         """Return the own part of theta before the first step, which follows from labels alone."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def theta(self, words: Words, some: slice) -> Words:
         """Return the own part of theta, from the own words of scores: of some rows, which count for all."""
-        raise NotImplementedError
 
     def _of_some(self, part: Words, some: slice) -> Words:
         theta, t = np.zeros(self.rows, dtype=np.uint64), np.uint64(self.slots.plain)
@@ -203,25 +204,25 @@ class PartedParty:
         part = await dot_product(self.line, self.slots, errors, weighed, first=self.first)
         await self.tell_sum(part, 2.0 ** (2 * bits + more + 1), self.terms.noise, "loss")
 
+    @abstractmethod
     async def logistic_loss(self, words: Words) -> None:
         """Let A learn the loss of the logistic model."""
-        raise NotImplementedError
 
     async def errors(self, words: Words, bits: int) -> Words:
         """Return the own part of score less label, with these bits of fraction."""
         return (await self._parted(words)).times(wave_theta.PERIOD * 2.0 ** (bits - self.ring.cut))
 
+    @abstractmethod
     async def weighed(self, part: Words) -> Words:
         """Return the own part of numbers times rows' weights, which have bits of fraction themselves."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def tell_sum(self, part: int, unit: float, deviation: float, purpose: str) -> None:
         """Let A learn a sum, of which both have a part, with noise."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def conclude(self, z: Floats | None) -> None:
         """Write down what was measured, at A."""
-        raise NotImplementedError
 
     def _short_bits(self, count: int) -> int:
         """Return bits of fraction of numbers up to 16, of which this number of squares stays in range."""
