@@ -74,6 +74,11 @@ def test_noise_beside_privacy_mechanisms_spends_too(tmp_path: Path) -> None:
     assert spent((*two, "telecom"), own, secure=blind) == Spendable(3.0, 2e-5)  # they may lay it together
     assert spent(two, own, secure=blind, **woe) == Spendable(1.5 + counts, 2e-5)
     assert spent(two, own, secure={"labels": "blind"}, **woe).epsilon is None
+    for vain in ({"labels": "clear", "epsilon": 0.1}, {**blind, "epsilon": None}):
+        assert spent(two, own, secure=vain).epsilon is None
+    other = Contract.of(job((*two, "telecom"), secure={"labels": "blind", "epsilon": 0.1}))
+    assert (other.terms.algorithm, other.epsilon) == ("vfb2-svrg", None)  # no gradient is told there
+    assert Spendable.of(other, own).epsilon is None
     policy = Policy(epsilon=3.0)
     Ledger(tmp_path).check(policy, "repaid", spent(two, own, secure=blind, **woe))
     with pytest.raises(Refused, match=r"epsilon 3.49\d+ would exceed the privacy budget .*: 3 of 3 is left"):

@@ -62,14 +62,12 @@ class Spendable(msgspec.Struct, frozen=True):
 
 def _of_training(contract: Contract) -> Spendable:
     """Return what a training may tell by itself."""
-    terms, privacy = contract.terms, contract.terms.privacy
-    if contract.describes:
+    privacy = contract.terms.privacy
+    if contract.epsilon is None:
         return Spendable(None)
     if privacy.mechanism != "none":
         return Spendable(privacy.epsilon, delta_of(privacy, contract.composition.loss("binary")))
-    if terms.secure.epsilon is None:
-        return Spendable(None)
-    return Spendable(_owners(contract) * terms.secure.epsilon, _owners(contract) * NOISY_DELTA)
+    return Spendable(_owners(contract) * contract.epsilon, _owners(contract) * NOISY_DELTA)
 
 
 def _owners(contract: Contract) -> int:

@@ -46,11 +46,6 @@ def opened(
     ]
 
 
-def epsilon_of(terms: Terms) -> float | None:
-    """Return what noise lets all of a training tell of a label; None where nothing bounds it."""
-    return terms.privacy.epsilon if terms.secure.epsilon is None else terms.secure.epsilon
-
-
 def losses(contract: Contract) -> Iterator[Opening]:
     """Yield the loss of every measurement, as label holders show it to those that the job says."""
     terms = contract.terms
@@ -89,7 +84,7 @@ async def book(
         told,
         rows=rows,
         columns=columns,
-        epsilon=epsilon_of(terms),
+        epsilon=contract.epsilon,
     )
     await session.guard.book(lines)
 
@@ -164,7 +159,7 @@ class Foreseen:
         """Return what it may tell each peer of this party's labels and columns."""
         terms, me = contract.terms, settings.name
         found = []
-        for openings, epsilon in ((self.openings, epsilon_of(terms)), (self.weighed, None)):
+        for openings, epsilon in ((self.openings, contract.epsilon), (self.weighed, None)):
             found += opened(
                 me,
                 terms.parties[me].data,

@@ -32,7 +32,7 @@ from colonnade.job import (
 from colonnade.job.plan import Facts, Plan
 from colonnade.job.presets import PRESETS
 from colonnade.losses import LOSSES, Loss
-from colonnade.run.blind import as_trained, hides_counts, labels_between, reveal_of
+from colonnade.run.blind import as_trained, hides_counts, labels_between, labels_of, reveal_of
 from colonnade.run.resolve import Composition, check_sum, compose, looked_up, resolve
 
 MOST_PARTIES = 64
@@ -85,6 +85,24 @@ class Contract:
     def hides_counts(self) -> bool:
         """Whether nobody is told counts of labels, but of its own bins with noise."""
         return hides_counts(self.terms, self.conversation, len(self.terms.parties))
+
+    @property
+    def gradients_epsilon(self) -> float | None:
+        """What noise on gradients lets an owner learn of a label, of a job that has any; None: no bound.
+
+        A job may say `secure.epsilon` in vain, and then it bounds nothing.
+        """
+        labels = labels_of(self.terms, self.conversation, len(self.terms.parties))
+        told = "encrypts" in self.conversation.traits and labels == "blind"
+        return self.terms.secure.epsilon if told and not self.describes else None
+
+    @property
+    def epsilon(self) -> float | None:
+        """What noise lets a party learn of a label in the training; None where nothing bounds it."""
+        privacy = self.terms.privacy
+        if self.describes:  # correlations have noise of their own, and no epsilon
+            return None
+        return self.gradients_epsilon if privacy.mechanism == "none" else privacy.epsilon
 
     def is_bare(self, party: str) -> bool:
         """Return whether a party may come without columns: a server with the label alone, or a neutral
