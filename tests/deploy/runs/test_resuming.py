@@ -28,7 +28,7 @@ from colonnade.deploy.models import stored_shares
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import ColonnadeError
-from colonnade.messages import CutOff, Message, Rejoin
+from colonnade.messages import CutOff, Echo, Message, Rejoin
 
 TERMS: dict[str, Any] = {
     "algorithm": "vfb-saga",
@@ -155,7 +155,8 @@ def test_a_daemon_that_is_being_stopped_says_of_no_run_that_it_is_over(
                 await hang_up()
 
             async def record(peer: str, message: Message) -> None:
-                said.append(message)
+                if not isinstance(message, Echo):  # round trips are measured all the time
+                    said.append(message)
 
             monkeypatch.setattr(shop.peers, "close", hear_more_and_hang_up)
             going, run = await cut_off(daemons, "shop", job(**TERMS))
