@@ -144,6 +144,7 @@ class Plan(Section, Generic[C], frozen=True, kw_only=True):
     settings: C
     checkpoints: int | Literal["auto"] | None = None  # epochs between two; None: there are none
     blind: Blind | None = None  # None: theta, and with it the labels, is sent in clear
+    made_up: bool = False  # rows are those of a rehearsal, of which nothing can be learnt
     value: bool = False  # whether every coalition of parties is trained, to say what each is worth
 
     @property

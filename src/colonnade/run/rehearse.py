@@ -126,7 +126,9 @@ def _on(plan: Plan[Any], line: TripLine, *, to_its_end: bool) -> Plan[Any]:
         us_per_call=0.0,
     )
     pace = plan.pace if to_its_end else structs.replace(plan.pace, tolerance=0.0)
-    return structs.replace(plan, world="simulated", network=network, pace=pace, checkpoints=None)
+    return structs.replace(
+        plan, world="simulated", network=network, pace=pace, checkpoints=None, made_up=True
+    )
 
 
 def _of(plan: Plan[Any], passes: int) -> Plan[Any]:

@@ -90,6 +90,18 @@ def test_who_is_asked_sees_the_cost_before_it_approves(tmp_path: Path) -> None:
     assert found.rows <= companies.ROWS
 
 
+def test_a_rehearsal_need_not_learn_anything(tmp_path: Path) -> None:
+    """With steps that are too long for the made-up rows the figures are the same; a run would say so."""
+    settings = read_settings(companies.lay_out(tmp_path).config("bank"))
+    model = {"kind": "mlp", "outputs": 4, "server": {"kind": "linear"}}
+    said = []
+    for step in (0.01, 3.0):
+        terms = companies.job(algorithm="split", model=model, train={"epochs": 2, "batch": 32, "step": step})
+        said.append(rehearsal._estimate(requested(settings, terms, (300, 2), None, 0.0), 0.0))
+    assert said[0].bytes == pytest.approx(said[1].bytes, rel=0.01)
+    assert said[0].rounds == said[1].rounds > 0
+
+
 def test_a_busy_machine_is_slow_for_the_training_as_for_the_rehearsal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
