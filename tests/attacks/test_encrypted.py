@@ -127,14 +127,17 @@ def knapsack(X: Any, told: Any) -> Any:
 
 
 @pytest.mark.parametrize(("noise", "solved"), [(0.0, True), (3.0, False)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "usual"), [(40, 20, 40), pytest.param(80, 24, 128, marks=pytest.mark.slow)]
+)
 def test_the_first_gradient_is_a_knapsack_in_the_labels_unless_it_has_noise(
-    noise: float, solved: bool
+    noise: float, solved: bool, rows: int, columns: int, usual: int
 ) -> None:
-    """Twenty columns of seven bits and forty rows; noise is that of rows, as a run has it."""
+    """Columns of as many bits as a run gives them at the most; noise is that of rows, as a run has it."""
     rng = np.random.default_rng(0)
-    X = np.rint(40 * rng.standard_normal((40, 20))).astype(np.int64)
-    y = rng.integers(0, 2, 40)
-    told = X.T @ y + np.rint(noise * np.abs(X).max(axis=0) * rng.standard_normal(20)).astype(np.int64)
+    X = np.rint(usual * rng.standard_normal((rows, columns))).astype(np.int64)
+    y = rng.integers(0, 2, rows)
+    told = X.T @ y + np.rint(noise * np.abs(X).max(axis=0) * rng.standard_normal(columns)).astype(np.int64)
     guess = knapsack(X, told)
     assert (guess is not None and np.array_equal(guess, y)) == solved
 

@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 from tests.deploy.companies import job, lay_out, settled, together
 from tests.deploy.joined import ids_of
+from tests.patience import until
 
 from colonnade.deploy.daemon import commands, verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.models import stored_shares
+from colonnade.deploy.settings import Serve
 from colonnade.deploy.terms.contract import read_terms, terms_from
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import ColonnadeError, Refused
+from colonnade.net.stream.port import free_ports
 
 NAMES = ("bank", "shop")
 NOTHING = "accept = []\nmin_rows = 20\n"
@@ -93,6 +96,46 @@ def test_weights_in_parts_train_on_few_rows_and_score_new_ones(tmp_path: Path) -
         share = stored_shares.load(tmp_path / name / "runs" / "models", "repaid")
         assert "w" not in share.arrays
         assert {"own", "others", "turn"} <= set(share.arrays)
+
+
+def test_a_service_scores_with_weights_that_nobody_knows(tmp_path: Path) -> None:
+    aiohttp = pytest.importorskip("aiohttp")
+    from colonnade.deploy.http.service import Service
+
+    consortium = lay_out(tmp_path, NAMES, bank=NOTHING, shop=NOTHING)
+    secret = "a-token-of-some-length"  # noqa: S105
+    token = tmp_path / "bank" / "token"
+    token.write_text(secret)
+    token.chmod(0o600)
+    (port,) = free_ports(1)
+    serve = Serve(listen=f"127.0.0.1:{port}", model="repaid", data="applicants", token_file="token")  # noqa: S106
+    applicants = ids_of(tmp_path / "bank" / "applicants.csv", "id")
+
+    async def program(daemons: dict[str, Daemon]) -> tuple[Any, Any]:
+        bank = daemons["bank"]
+        await bank.train(terms(reveal="never"))
+        for name in NAMES:
+            await settled(daemons[name])
+        request = commands.PredictRequest("repaid", [applicants], "applicants")
+        batch = await verbs._predict(bank, request, lambda event: None)
+        service = Service(bank, serve)
+        await service.open()
+        try:
+            await until(lambda: service.session.ready)
+            async with (
+                aiohttp.ClientSession(headers={"Authorization": f"Bearer {secret}"}) as session,
+                session.post(f"http://127.0.0.1:{port}/v1/score", json={"ids": applicants[:5]}) as answer,
+            ):
+                return batch["rows"][:5], (await answer.json())["scores"]
+        finally:
+            await service.close()
+
+    batch, served = together(consortium, program)
+    assert [row["found"] for row in served] == [row is not None for row in batch]
+    both = [(one["score"], other["score"]) for one, other in zip(served, batch, strict=True) if other]
+    assert both
+    for one, other in both:  # a row's noise is the same wherever it is scored, but for rounding
+        assert one == pytest.approx(other, abs=2e-3)
 
 
 def test_few_rows_are_trained_on_where_job_and_policies_say_so(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from colonnade.deploy.terms.paced import paced
 from colonnade.errors import JobError, Refused
 
 SHORT: dict[str, Any] = {"train": {"epochs": 4, "batch": 32, "l2": 1e-3, "tolerance": 0.0}}
+TWO: dict[str, Any] = {"algorithm": "lbfgs", "train": {"epochs": 4, "l2": 1e-3, "tolerance": 0.0}}
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,7 @@ SHORT: dict[str, Any] = {"train": {"epochs": 4, "batch": 32, "l2": 1e-3, "tolera
     [
         (companies.NAMES, {**SHORT, "secure": {"labels": "clear"}}),
         (companies.NAMES, {**SHORT, "secure": {"labels": "blind"}}),
+        (companies.NAMES[:2], {**TWO, "secure": {"labels": "blind", "reveal": "never"}}),
         (
             companies.NAMES,
             {
