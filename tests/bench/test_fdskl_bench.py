@@ -43,7 +43,7 @@ def test_splits_are_counted_compared_and_kept(tmp_path: Path) -> None:
         "fdskl": 2, "fdskl-capped": 2, "dsg": 1, "dsg, capped": 1, "svc": 1, "pp-svmv": 1, "fd-svrg": 2,
         "fdskl, tuned": 2, "fdskl-capped, tuned": 2, "fd-svrg, tuned": 2, "secureboost": 2,
     }  # fmt: skip
-    assert all(error < 0.1 for errors in found.values() for error in errors)
+    assert all(error < 0.15 for errors in found.values() for error in errors)  # no model: 0.37
     figure, grid, table = bench.grids
     assert [row[1] for row in grid.rows] == list(GRIDS)
     spread = [edge(found[algorithm]) for algorithm in ("fdskl", "fdskl-capped") for edge in (min, max)]
