@@ -4,8 +4,9 @@
 
 Three daemons train one model after the other and score rows all the time. One after the other they change
 their certificate, as docs/deploy.md says: peers take the new one beside the old one, its owner takes it, and
-peers leave the old one out. In the end an authority takes one back. Printed are the rotations, what was
-trained and scored, and what failed; a certificate that was not changed in time would end every line with it.
+peers leave the old one out when the next one comes. In the end an authority takes one back. Printed are the
+rotations, what was trained and scored, and what failed; a certificate that was not changed in time would end
+every line with it.
 """
 
 from __future__ import annotations
@@ -71,16 +72,13 @@ def rotate(companies: Distant, party: str, life_s: float) -> None:
         (authority / f"{party}.{end}").unlink()
     issue(authority, party, days=life_s / 86400)
     new, peers = (authority / f"{party}.crt").read_bytes(), [name for name in NAMES if name != party]
+    old = (companies.folder / party / "certificates" / f"{party}.crt").read_bytes()
     for peer in peers:
-        pinned = companies.folder / peer / "certificates" / f"{party}.crt"
-        pinned.write_bytes(pinned.read_bytes() + new)
+        (companies.folder / peer / "certificates" / f"{party}.crt").write_bytes(old + new)
         companies.ask(ReloadRequest(), peer)
     for end in ("crt", "key"):
         shutil.copy2(authority / f"{party}.{end}", companies.folder / party / "certificates")
     companies.ask(ReloadRequest(), party)
-    for peer in peers:
-        (companies.folder / peer / "certificates" / f"{party}.crt").write_bytes(new)
-        companies.ask(ReloadRequest(), peer)
 
 
 def take_back(companies: Distant, party: str) -> str:
@@ -127,8 +125,8 @@ def run(folder: Path, rotations: int, life_s: float) -> dict[str, object]:
             start = time.monotonic()
             rotate(companies, NAMES[number % len(NAMES)], life_s)
             longest = max(longest, time.monotonic() - start)
-            # so that each is changed within its life, with a third to spare
-            time.sleep(max(0.0, min(2.0, life_s / 5 - longest)))
+            # each is changed within a sixth of its life, and what began with the old one has that long
+            time.sleep(max(0.0, life_s / 6 / len(NAMES) - (time.monotonic() - start)))
         seconds = time.monotonic() - began
         seen.over.set()
         for thread in threads:
