@@ -416,6 +416,34 @@ def test_what_a_run_is_said_to_leak_is_what_it_declares(name: str) -> None:
             assert COMES_TO.get(each.kind, set()) <= set(leaks), each
 
 
+@pytest.mark.parametrize("algorithm", ["secureboost", "boosted-sum"])
+@pytest.mark.parametrize(("labels", "bits", "depth"), [("clear", 0, 3), ("blind", 6, 3), ("clear", 6, 4)])
+def test_trees_that_grow_whole_open_what_they_declare(
+    algorithm: str, labels: str, bits: int, depth: int
+) -> None:
+    data = random_tables(rows=4000, parties=3, active=1, regression=True, test_rows=100)
+    trees: dict[str, Any] = {
+        "bits": bits,
+        "max_depth": depth,
+        "max_bin": 8,
+        "bin_rows": 2,
+        "node_rows": 4,
+        "noise": 0.01,
+    }
+    trees = trees if bits else {"bits": 0, "max_depth": depth, "max_bin": 8}
+    trees["categories"] = "numbers"  # or every column has room for 256 of them
+    sections = {"train": {"epochs": 2, "loss": "squared"}, "secure": {"labels": labels}, "trees": trees}
+    plan, made = plan_for(random_job(data, algorithm, world="local", **sections), data)
+    due, seen = allowed(declared(plan, made)), tapped(plan, made)
+    assert not {key: (numbers, due[key]) for key, numbers in seen.items() if numbers > due[key]}
+    splits = due["Divide", 0, "party0", "party1"], seen["Divide", 0, "party0", "party1"]
+    assert splits[0] == 2 * (2**depth - 1) * 12
+    if algorithm == "secureboost":
+        assert splits[1] == splits[0]  # every node was split
+        told = "Joined" if bits else "Histograms"
+        assert seen[told, 0, "party1", "party0"] >= 0.3 * due[told, 0, "party1", "party0"]
+
+
 def test_what_splits_of_trees_tell_of_labels_is_counted() -> None:
     plan, data = job_of("blind trees")
     told = heard(declared(plan, data), 60)

@@ -24,6 +24,7 @@ from colonnade.messages import (
 )
 from colonnade.openings.declaration import Declaration
 from colonnade.openings.opening import DOUBLE, Extent, Kind, Opening
+from colonnade.trees.bins import MOST_BINS
 
 TREE = "in every tree"
 SET_BYTES = 32  # of a set of bins
@@ -43,11 +44,12 @@ class _Trees(Declaration):
         super().__init__(plan, extent)
         rules = plan.settings.trees
         self.trees = plan.pace.epochs * self.scores
-        self.levels = rules.max_depth + 1
-        self.nodes = sum(
-            min(2**level, extent.rows) for level in range(self.levels)
-        )  # of a tree, open at last
-        self.bins = rules.max_bin + 1
+        self.levels = max(1, rules.max_depth)  # that are split
+        self.open = sum(min(2**level, extent.rows) for level in range(self.levels))  # nodes of a tree
+        # of two children one is summed, and the other follows
+        self.slots = 1 + sum(min(2**level, extent.rows) for level in range(self.levels - 1))
+        # of a column with gaps; one of categories that are split as sets has a bin for each of them
+        self.bins = 1 + max(rules.max_bin, MOST_BINS if rules.categories == "sets" else 0)
 
     def written(self) -> list[Opening]:
         """Return the openings of both sides."""
@@ -60,7 +62,7 @@ class _Trees(Declaration):
             self._long(told, trees * rows, root, Gradients, TREE, bits, "nothing" if blind else "labels")
         self.told(
             "sides",
-            trees * self.nodes,
+            trees * self.open,
             root,
             Divide,
             Topic.TRAIN,
@@ -73,7 +75,7 @@ class _Trees(Declaration):
         splits = 2 * self.bins * sum(self.extent.width(party) for party in self.plan.parties)
         self.follows(
             "sides",
-            trees * self.nodes,
+            trees * self.open,
             self.plan.label_holders,
             self.others(root),
             TREE,
@@ -81,10 +83,10 @@ class _Trees(Declaration):
             bits=log2(1 + splits),
         )
         sets = 8 * SET_BYTES
-        self.told("sides", trees * self.nodes, root, Sets, Topic.TRAIN, TREE, about="columns", bits=sets)
+        self.told("sides", trees * self.open, root, Sets, Topic.TRAIN, TREE, about="columns", bits=sets)
         self._sides(root)
         if self.plan.settings.additive:
-            nodes = trees * 2 * self.nodes
+            nodes = trees * (2 * self.open + 1)
             self.told("model", nodes, root, Grown, Topic.TRAIN, "in the end", about="labels", bits=GROWN_BITS)
         for owner in self.others(root):
             self._of_owner(owner, blind=blind)
@@ -104,7 +106,7 @@ class _Trees(Declaration):
         if helped is not None:
             start = "at the start"
             self.told("sizes", 2, owner, Announce, Topic.TRAIN, start, about="nothing", to=(helped,))
-        summed = trees * (1 + self.nodes // 2 + 1) * columns * self.bins
+        summed = trees * self.slots * columns * self.bins
         coarse = bool(self.plan.settings.trees.bits)  # joined bins: a sum, and two bits on where they end
         message, bits = (Joined, JOINED_BITS) if coarse else (Histograms, DOUBLE)
         kind: Kind = "histograms"
@@ -115,11 +117,11 @@ class _Trees(Declaration):
         if blind and not seals(self.plan):
             # rows of every bin in an order that is unknown, and then which of them go left
             self._long("bin counts", trees * columns * rows, owner, message, TREE, 8, "columns", to)
-            sides = trees * columns * (self.levels - 1) * (rows + 8)
+            sides = trees * columns * self.levels * (rows + 8)
             self._long("sides", sides, owner, message, TREE, 1, "columns", to)
         self._sides(owner)
         tests = self.extent.test
-        outcomes = trees * self.nodes * (tests + 8)
+        outcomes = trees * self.open * (tests + 8)
         self.told(
             "sides",
             outcomes if tests else 0,
@@ -134,7 +136,8 @@ class _Trees(Declaration):
 
     def _sides(self, by: str) -> None:
         """Write down which rows go left in a party's splits, told to all that take part."""
-        sides = self.trees * self.levels * (self.extent.rows + 8)
+        levels = self.levels - (by == self.plan.evaluator)  # of the last one the label holder alone hears
+        sides = self.trees * levels * (self.extent.rows + 8)
         self._long("sides", sides, by, Sides, TREE, 1, "columns")
 
     def _long(
