@@ -65,8 +65,8 @@ class Seen:
             self.failed.append(f"{what}: {error}")
 
 
-def rotate(companies: Distant, party: str, life_s: float) -> None:
-    """Change a party's certificate for one that lives so long."""
+def announce(companies: Distant, party: str, life_s: float) -> None:
+    """Give peers a party's next certificate, which lives so long, beside the one that it shows."""
     authority = companies.folder / "authority"
     for end in ("crt", "key"):
         (authority / f"{party}.{end}").unlink()
@@ -76,8 +76,13 @@ def rotate(companies: Distant, party: str, life_s: float) -> None:
     for peer in peers:
         (companies.folder / peer / "certificates" / f"{party}.crt").write_bytes(old + new)
         companies.ask(ReloadRequest(), peer)
+
+
+def switch(companies: Distant, party: str) -> None:
+    """Let a party show the certificate that its peers have been given."""
     for end in ("crt", "key"):
-        shutil.copy2(authority / f"{party}.{end}", companies.folder / party / "certificates")
+        source = companies.folder / "authority" / f"{party}.{end}"
+        shutil.copy2(source, companies.folder / party / "certificates")
     companies.ask(ReloadRequest(), party)
 
 
@@ -122,11 +127,13 @@ def run(folder: Path, rotations: int, life_s: float) -> dict[str, object]:
             time.sleep(0.2)
         began, longest = time.monotonic(), 0.0
         for number in range(rotations):
-            start = time.monotonic()
-            rotate(companies, NAMES[number % len(NAMES)], life_s)
+            start, party = time.monotonic(), NAMES[number % len(NAMES)]
+            announce(companies, party, life_s)
+            # each is changed within a sixth of its life; what began before peers knew of the new one, or with
+            # the old one, has a third or two of that to exchange its keys
+            time.sleep(life_s / 6 / len(NAMES))
+            switch(companies, party)
             longest = max(longest, time.monotonic() - start)
-            # each is changed within a sixth of its life, and what began with the old one has that long
-            time.sleep(max(0.0, life_s / 6 / len(NAMES) - (time.monotonic() - start)))
         seconds = time.monotonic() - began
         seen.over.set()
         for thread in threads:
@@ -135,7 +142,7 @@ def run(folder: Path, rotations: int, life_s: float) -> dict[str, object]:
             "rotations": rotations,
             "life_s": life_s,
             "seconds": round(seconds),
-            "longest rotation, s": round(longest, 2),
+            "longest rotation, s": round(longest, 2),  # with the pause in it
             **seen.count,
             "failed": seen.failed,
             "taken back": take_back(companies, NAMES[-1]) or "its line still stands",
