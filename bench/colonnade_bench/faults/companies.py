@@ -55,6 +55,7 @@ min_rows = 20
 [limits]
 comparisons_a_day = 1000000
 id_sets_a_day = 1000000
+trees_exact = true
 """
 
 
@@ -65,6 +66,7 @@ class Companies:
     folder: Path
     settings: dict[str, Settings] = field(default_factory=dict)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    refused: str = ""  # why the bank ended what was proposed last
 
     def __enter__(self) -> Self:
         """Write every company's files, certificates and settings, and start all daemons."""
@@ -142,8 +144,8 @@ class Companies:
         """Let the bank propose a job, in a thread that follows it until it is over or the daemon dies."""
 
         async def follow() -> None:
-            async for _ in commands.ask(self.settings["bank"], commands.TrainRequest(terms)):
-                pass
+            async for said in commands.ask(self.settings["bank"], commands.TrainRequest(terms)):
+                self.refused = (isinstance(said, commands.FinalReply) and said.error) or ""
 
         def thread() -> None:
             with suppress(ColonnadeError, OSError):
@@ -197,9 +199,10 @@ class Companies:
         return [each.reason for each in written if isinstance(each, Interruption) and each.what == "cut off"]
 
     def last_words(self) -> str:
-        """The ends of all logs, for who wants to know why a run is not over."""
+        """What the bank was answered, and the ends of all logs: why a run is not over."""
         logs = {name: (self.folder / name / "log.txt").read_text(errors="replace") for name in NAMES}
-        return "; ".join(f"{name}: {' | '.join(log.splitlines()[-3:])}" for name, log in logs.items())
+        ends = "; ".join(f"{name}: {' | '.join(log.splitlines()[-3:])}" for name, log in logs.items())
+        return f"{self.refused}; {ends}" if self.refused else ends
 
 
 def wait_for(true: Callable[[], bool], seconds: float = LONGEST_S, *, look_s: float = 0.02) -> bool:
