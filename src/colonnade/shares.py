@@ -63,9 +63,9 @@ def versions() -> dict[str, str]:
     return {"colonnade": __version__, "python": platform.python_version(), "numpy": np.__version__}
 
 
-def now(later_s: float = 0.0) -> str:
-    """Return the time in UTC, now or in some seconds, as ISO text to the second."""
-    return (datetime.now(UTC) + timedelta(seconds=later_s)).isoformat(timespec="seconds")
+def now(later_s: float = 0.0, precision: str = "seconds") -> str:
+    """Return the time in UTC, now or in some seconds, as ISO text to the second or as finely as asked."""
+    return (datetime.now(UTC) + timedelta(seconds=later_s)).isoformat(timespec=precision)
 
 
 def seconds_until(when: str) -> float:

@@ -155,7 +155,7 @@ def _manifest(session: RunSession, contract: Contract, share: Share, rows: Align
         labels=rows.labels.to_dict() if rows.labels else None,
         rows=rows.counts,
         alignment="",
-        created=stored_shares.now(),
+        created=stored_shares.now(precision="milliseconds"),  # the newest model of two in one second is known
         versions=stored_shares.versions(),
         epsilon=share.epsilon,
         base_rate=rows.base_rate(),
