@@ -41,13 +41,15 @@ class Grid:
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot: named lines of (x, y)."""
+    """One plot: named lines of (x, y); with `bars` every line is one point, drawn as a bar of length x."""
 
     title: str
     x: str
     y: str
     lines: Mapping[str, Sequence[tuple[float, float]]]
     log: bool = False
+    bars: bool = False
+    marked: Sequence[str] = ()  # bars that stand out
 
 
 @dataclass

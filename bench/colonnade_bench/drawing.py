@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,9 @@ def drawn(panels: Sequence[Panel], title: str, path: Path) -> Path:
         for number, panel in enumerate(panels):
             axes = figure.add_subplot(down, across, number + 1)
             seen = {name: points for name, points in panel.lines.items() if points}
+            if panel.bars:
+                _bars(axes, panel, {name: points[0][0] for name, points in seen.items()})
+                continue
             for k, (name, points) in enumerate(seen.items()):
                 x, y = zip(*points, strict=True)
                 colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
@@ -42,6 +45,18 @@ def drawn(panels: Sequence[Panel], title: str, path: Path) -> Path:
         with drafted(path) as draft:
             figure.savefig(draft, format=path.suffix.lstrip("."), dpi=150)
     return path
+
+
+def _bars(axes: Axes, panel: Panel, lengths: Mapping[str, float]) -> None:
+    """Draw a bar with its number for every name, the first on top; those of `marked` stand out."""
+    places = range(len(lengths))[::-1]
+    colours = [COLOURS[0] if name in panel.marked else COLOURS[-1] for name in lengths]
+    made = axes.barh(places, lengths.values(), color=colours)
+    axes.bar_label(made, [f"{length:.2g}" for length in lengths.values()], padding=3, fontsize=8)
+    axes.set_yticks(places, lengths)
+    axes.set(title=panel.title, xlabel=panel.x, xscale="log" if panel.log else "linear")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.margins(x=0.15)
 
 
 def _logarithmic(axes: Axes) -> None:

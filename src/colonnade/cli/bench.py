@@ -62,8 +62,8 @@ ON_A_GPU = ("cifar10",)
 @click.option("--minutes", type=click.FloatRange(0.1), help="How long it goes on (soak).")
 @click.option("--rows", type=click.IntRange(1), help="Number of rows (large).")
 @click.option("--columns", type=click.IntRange(1), help="Number of columns (large).")
-@click.option("--seeds", type=click.IntRange(1), help="Number of seeds (faults; czofo's slow clients).")
-@click.option("--epochs", type=click.IntRange(1), help="Epochs of a run (czofo: slow clients, cifar10).")
+@click.option("--seeds", type=click.IntRange(1), help="Number of seeds (faults; czofo).")
+@click.option("--epochs", type=click.IntRange(1), help="Epochs of a run (czofo).")
 @click.option("--kill", type=click.IntRange(1), help="Number of kills of every conversation (faults).")
 @JSON
 def bench(
