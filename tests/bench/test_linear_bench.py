@@ -66,14 +66,19 @@ def test_gaps_that_two_runs_reach_are_not_below_what_is_known(one: float, other:
     assert linear.both_reach(*traces) == pytest.approx(gap)
 
 
-def test_a_slow_party_and_the_speed_up_are_tables(made_up: Bench, tmp_path: Path) -> None:
+def test_a_slow_party_and_the_speed_up_are_tables(
+    made_up: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pace.straggling(made_up, COSTS, lambda line: None, gap=1e-2, s=0.4, epochs=1)
+    monkeypatch.setattr(tuned, "STEPS", tuned.STEPS[2:4])
+    pace.stepped(made_up, COSTS, lambda line: None, gap=1e-2, s=0.4, epochs=1, batches=(32,), seeds=1)
     pace.speedup(made_up, COSTS, lambda line: None, "mnist-4v9", counts=(1, 2), epochs=1)
     pace.loss_curves(made_up, COSTS, lambda line: None, sets=("made",), regularizers=("l2",), epochs=1)
     files = made_up.write(tmp_path)
     assert {file.suffix for file in files} == {".json", ".md", ".png"}
     stored = json.loads(files[0].read_text())
-    assert len(stored["tables"]) == 3
+    assert len(stored["tables"]) == 4
+    assert [row[2] for row in made_up.grids[1].rows if row[2] not in (0.5, 1)] == []
     accountings = {row[1] for row in made_up.grids[0].rows}
     assert accountings == {"free", "charged"}
 

@@ -30,9 +30,8 @@ def figure_3(bench: Bench, names: Sequence[str], splits: Splits, say: Say, *, qu
     """Add the table and a panel for every set."""
     rows: list[list[Any]] = []
     note = (
-        "First split. The automatic block lets a run bring as many features as memory allows, whatever its "
-        "passes, so seconds grow little with them. `usual` is the default number of passes; dsg is on pooled "
-        "columns, svc and pp-svmv are LIBSVM."
+        "First split. `usual` is the default number of passes; dsg is on pooled columns, svc and pp-svmv are "
+        "LIBSVM."
     )
     heads = ["data set", "algorithm", "passes", "test error", "processor [s]"]
     bench.grids.append(Grid(TITLE, heads, rows, note))

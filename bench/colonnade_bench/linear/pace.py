@@ -7,7 +7,8 @@ decides the accounting: the papers serve forwards for free; charged, a party pay
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -15,6 +16,7 @@ from colonnade.job import job_from
 from colonnade.run.federate import federate
 from colonnade_bench.calibrate import Calibration
 from colonnade_bench.common import Bench, Grid, Panel, Say
+from colonnade_bench.linear import tuned
 from colonnade_bench.linear.trials import (
     PARTIES,
     Problem,
@@ -166,7 +168,7 @@ def straggling(
         machinery = machines(costs, data, straggler(s), forwards=what == "charged")
         base = None
         for name, schedule in SCHEDULES.items():
-            traces = _scheduled(data, schedule, machinery, gap, batch, epochs, seeds)
+            traces = _scheduled(data, schedule, machinery, gap, batch, epochs, range(seeds))
             seconds = _mean_time_to(traces, gap)
             base = seconds if base is None else base
             ratio = base / seconds if base is not None and seconds else None
@@ -186,6 +188,47 @@ def straggling(
     bench.grids.append(Grid("Asynchronous over synchronous with one slow party", columns, rows, note))
 
 
+STEPPED = ("synchronous", "asynchronous, every theta an update", "joined (default)")
+"""The schedules that `stepped` compares."""
+
+
+def stepped(
+    bench: Bench,
+    costs: Costs,
+    say: Say,
+    *,
+    gap: float,
+    s: float,
+    epochs: int,
+    batches: Sequence[int],
+    seeds: int,
+) -> None:
+    """Add the time to a sub-optimality where every schedule has the step of a grid that is best for it."""
+    data, apart = problem("a9a"), problem("a9a", seed=tuned.SPLIT)
+    steps = [setting["train.step"] for setting in tuned.STEPS]
+    others = [seed for seed in range(seeds + 1) if seed != tuned.SPLIT]
+    rows: list[list[Any]] = []
+    for batch in batches:
+        base = None
+        for name in STEPPED:
+            terms = (SCHEDULES[name], machines(costs, data, straggler(s), forwards=False), gap, batch, epochs)
+            tried = {
+                step: _mean_time_to(_scheduled(apart, *terms, [tuned.SPLIT], step), gap) for step in steps
+            }
+            step = min(steps, key=lambda each: tried[each] or math.inf)
+            seconds = _mean_time_to(_scheduled(data, *terms, others, step), gap)
+            base = seconds if base is None else base
+            rows.append([batch, name, step, _ms(seconds), base / seconds if base and seconds else None])
+            say(f"straggler {s}, batch {batch}, {name}, step {step:g}: {_ms(seconds)} ms")
+    note = (
+        f"a9a, SVRG, 8 parties, the last at {s:.0%} of the others' speed, forwards free. Steps "
+        f"{', '.join(f'{step:g}' for step in steps)}, chosen by the time of seed {tuned.SPLIT} on another "
+        f"split of the columns; what is reported is the mean of {seeds} other seeds."
+    )
+    columns = ["batch", "schedule", "step", f"ms to {gap:g}", "over synchronous"]
+    bench.grids.append(Grid("Asynchronous over synchronous, steps of a grid", columns, rows, note))
+
+
 def _scheduled(
     data: Problem,
     schedule: Schedule,
@@ -193,15 +236,14 @@ def _scheduled(
     gap: float,
     batch: int,
     epochs: int,
-    seeds: int,
+    seeds: Iterable[int],
+    step: float | str = "auto",
 ) -> list[Trace]:
     """The runs of a schedule, one for every seed."""
     algorithm, more, join = schedule
-    terms = {"batch": batch, "epochs": epochs, "evaluate_every": 0.25, **more}
-    network = {**machinery, "join": join}
-    return [
-        train(data, algorithm, seed=seed, target=gap, train=terms, network=network) for seed in range(seeds)
-    ]
+    terms = {"batch": batch, "epochs": epochs, "evaluate_every": 0.25, "step": step, **more}
+    how: dict[str, Any] = {"target": gap, "train": terms, "network": {**machinery, "join": join}}
+    return [train(data, algorithm, seed=seed, keep_bad=step != "auto", **how) for seed in seeds]
 
 
 def _mean_time_to(traces: Sequence[Trace], gap: float) -> float | None:

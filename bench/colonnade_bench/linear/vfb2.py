@@ -15,7 +15,7 @@ from colonnade_bench.calibrate import calibrated, kernel_times, words
 from colonnade_bench.common import Bench, Say
 from colonnade_bench.linear.against import against_pooled
 from colonnade_bench.linear.lossless import Lossless
-from colonnade_bench.linear.pace import ESTIMATORS, loss_curves, speedup, straggling
+from colonnade_bench.linear.pace import ESTIMATORS, loss_curves, speedup, stepped, straggling
 from colonnade_bench.linear.rates import first_order
 from colonnade_bench.linear.slow_party import SPLITS as SLOW_SPLITS
 from colonnade_bench.linear.slow_party import SlowParty
@@ -26,6 +26,7 @@ PARTS = {
     "calibration": "what kernels cost here",
     "against": "beside a pooled L-BFGS fit, by the real clock",
     "straggling": "time to 1e-3 with one slow party, every schedule",
+    "steps": "the same, every schedule with the step of a grid that is best for it",
     "speedup": "Figure 2",
     "curves": "Figures 3 and 4: loss against time, epochs and rounds",
     "convergence": "epochs to a sub-optimality, with delays and without",
@@ -56,8 +57,8 @@ def pieces(quick: bool) -> list[str]:
     figure_2 = [f"speedup:{kind}:{penalty}" for kind in ESTIMATORS for penalty in _problems(quick)]
     batches = [f"straggling:{batch}:{cost}" for batch in _batches(quick) for cost in FORWARDS]
     return [
-        *batches, *figure_2, *curves, "convergence", "calibration", "against", *table_2_slow(quick).pieces(),
-        *table_2(quick).pieces(),
+        *batches, *figure_2, *curves, "steps", "convergence", "calibration", "against",
+        *table_2_slow(quick).pieces(), *table_2(quick).pieces(),
     ]  # fmt: skip
 
 
@@ -72,6 +73,7 @@ def run(
 def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> None:
     """Measure a part, or what of it is named behind a colon."""
     part, *which = piece.split(":")
+    terms: dict[str, Any] = {"gap": 1e-3, "s": 0.4, "epochs": 12, "seeds": 1 if quick else 5}
     match part:
         case "calibration":
             costs = calibrated(out)
@@ -81,15 +83,14 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> Non
             against_pooled(bench, say, repeats=2 if quick else 5)
         case "straggling":
             batches, cost = ([int(which[0])], which[1:]) if which else (_batches(quick), FORWARDS)
-            terms: dict[str, Any] = {"gap": 1e-3, "s": 0.4, "epochs": 12, "seeds": 1 if quick else 5}
             straggling(bench, calibrated(out), say, batches=batches, forwards_cost=cost, **terms)
+        case "steps":
+            stepped(bench, calibrated(out), say, batches=_batches(quick), **terms)
         case "speedup" if name := first_here(VFB2_FIGURE_2):
-            terms = (
-                {"counts": (1, 4, 16), "epochs": 4} if quick else {"counts": (1, 2, 4, 8, 16), "epochs": 20}
-            )
+            counts, epochs = ((1, 4, 16), 4) if quick else ((1, 2, 4, 8, 16), 20)
             estimators, problems = (which[:1], which[1:]) if which else (ESTIMATORS, _problems(quick))
-            terms |= {"estimators": estimators, "regularizers": problems}
-            speedup(bench, calibrated(out), say, name, **terms)
+            how: dict[str, Any] = {"estimators": estimators, "regularizers": problems}
+            speedup(bench, calibrated(out), say, name, counts=counts, epochs=epochs, **how)
         case "speedup":
             say(nothing_here("Figure 2", VFB2_FIGURE_2))
         case "curves":
