@@ -51,9 +51,9 @@ def _bars(axes: Axes, panel: Panel, lengths: Mapping[str, float]) -> None:
     """Draw a bar with its number for every name, the first on top; those of `marked` stand out."""
     places = range(len(lengths))[::-1]
     colours = [COLOURS[0] if name in panel.marked else COLOURS[-1] for name in lengths]
-    made = axes.barh(places, lengths.values(), color=colours)
+    made = axes.barh(places, list(lengths.values()), color=colours)
     axes.bar_label(made, [f"{length:.2g}" for length in lengths.values()], padding=3, fontsize=8)
-    axes.set_yticks(places, lengths)
+    axes.set_yticks(places, list(lengths))
     axes.set(title=panel.title, xlabel=panel.x, xscale="log" if panel.log else "linear")
     axes.spines[["top", "right"]].set_visible(False)
     axes.margins(x=0.15)
