@@ -72,7 +72,7 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("forget",),
     ("offline", "examine"),
 )
-# the sub-packages of `data` and `deploy`, and the files beside them, each a layer
+# the sub-packages of `data`, `deploy` and the linear conversations, and the files beside them, each a layer
 STREETS: dict[str, tuple[tuple[str, ...], ...]] = {
     "data": (
         ("table", "problems"),
@@ -103,6 +103,19 @@ STREETS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("telemetry",),
         ("http",),
         ("main",),
+    ),
+    "conversations/linear": (
+        ("settings",),
+        ("tune", "block", "step_sizes", "timetable"),
+        ("costs", "snapshot", "quasi_newton"),
+        ("noisy",),
+        ("encrypted",),
+        ("parted",),
+        ("parties",),
+        ("openings", "job_choices", "algorithm"),
+        ("encrypted_openings", "blind_openings", "converse", "converse_full"),
+        ("record",),
+        ("full_record", "pull_record"),
     ),
 }
 RUN_RANK = {name: rank for rank, layer in enumerate(RUN_LAYERS) for name in layer}
@@ -171,13 +184,13 @@ def test_within_run_a_module_imports_only_from_those_above_it(path: Path) -> Non
 @pytest.mark.parametrize("part", STREETS)
 def test_sub_packages_import_only_from_those_above_them(part: str) -> None:
     ranks = {name: rank for rank, layer in enumerate(STREETS[part]) for name in layer}
-    folder = ROOT / part
+    folder, dotted = ROOT / part, f"colonnade.{part}.".replace("/", ".")
     for path in sorted(folder.rglob("*.py")):
         street = path.relative_to(folder).with_suffix("").parts[0]
         if street == "__init__":
             continue
         assert street in ranks, f"{part}/{street} has no layer yet: give it one in STREETS"
-        found = {name.split(".")[2] for name in imports(path) if name.startswith(f"colonnade.{part}.")}
+        found = {name.removeprefix(dotted).split(".")[0] for name in imports(path) if name.startswith(dotted)}
         below = {other for other in found - {street} if ranks[other] >= ranks[street]}
         assert not below, (
             f"{path.relative_to(ROOT)} is above or beside {sorted(below)} and must not import it"

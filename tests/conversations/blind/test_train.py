@@ -18,7 +18,7 @@ from colonnade.arrays import Floats, Rows
 from colonnade.conversations.blind.columns import COARSEST, Turn, fixed
 from colonnade.conversations.blind.fixed_point import Lengths
 from colonnade.conversations.blind.predict import BlindScorer
-from colonnade.conversations.linear.parties.blind import BlindTraining
+from colonnade.conversations.linear.parties.blind import BlindParty
 from colonnade.conversations.linear.parties.blind_label_holder import BlindLabelHolder
 from colonnade.conversations.linear.parties.word_size import Headroom
 from colonnade.conversations.linear.record import LinearShares
@@ -173,7 +173,7 @@ def test_weights_that_outgrow_their_room_are_sent_anew_with_fewer_bits(estimator
     setting = replace(setting, train=alike)
     train = train_of("squared", epochs=60, batch=64, step=0.005, l2=0.0, tolerance=0.0, evaluate_every=0)
     clear = run(setting, f"vfb-{estimator}", train=train)
-    with mock.patch.object(BlindTraining, "renew", autospec=True, side_effect=BlindTraining.renew) as renewed:
+    with mock.patch.object(BlindParty, "renew", autospec=True, side_effect=BlindParty.renew) as renewed:
         blind = run(setting, f"vfb-{estimator}", train=train, secure=BLIND)
     assert any(not call.kwargs for call in renewed.call_args_list)  # not only in the end
     np.testing.assert_allclose(weights(blind), weights(clear), atol=1e-5)

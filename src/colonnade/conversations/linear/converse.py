@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.linear.algorithm import backward_in_lots
 from colonnade.conversations.linear.algorithm.backward import BackwardConversation
 from colonnade.conversations.linear.algorithm.backward_in_order import InOrderBackward
 from colonnade.conversations.linear.algorithm.backward_joined import JoinedBackward
-from colonnade.conversations.linear.parties import blind, hidden
+from colonnade.conversations.linear.parties.blind import BlindParty
 from colonnade.conversations.linear.parties.from_plan import own_pace, training_of
+from colonnade.conversations.linear.parties.hidden import HiddenParty
 from colonnade.conversations.linear.settings import LinearSettings
 
 
@@ -16,8 +18,8 @@ async def converse_backward(context: Context[LinearSettings]) -> Outcome:
     if context.plan.blind is None:
         return await converse_clear(context)
     if context.plan.blind.hidden is None:
-        return await blind.converse(context)
-    return await hidden.converse(context, context.plan.blind.hidden)
+        return await backward_in_lots.converse(BlindParty(context))
+    return await backward_in_lots.converse(HiddenParty(context, context.plan.blind.hidden))
 
 
 async def converse_clear(context: Context[LinearSettings]) -> Outcome:

@@ -13,13 +13,13 @@ and when the run ends.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from colonnade.arrays import Arrays
+from colonnade.arrays import Arrays, Words
 from colonnade.conversations.blind import columns
 from colonnade.conversations.blind.all_rows import add_all, all_scores
 from colonnade.conversations.blind.fixed_point import Lengths
@@ -32,6 +32,7 @@ from colonnade.conversations.linear.parties.blind_measure import BlindMeasuremen
 from colonnade.conversations.linear.parties.blind_proofs import prove
 from colonnade.conversations.linear.parties.blind_refusals import refuse_wide
 from colonnade.conversations.linear.parties.blind_smoothness import BlindTuner
+from colonnade.conversations.linear.parties.in_lots import InLot, PartyInLots
 from colonnade.conversations.linear.parties.word_size import lasting
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.timetable import Timetable
@@ -44,30 +45,21 @@ from colonnade.state import Declared
 LOT = 12288  # rows, by vectors, whose products are prepared together
 ONE = whole(1)
 OVER, TIGHT = 1, 2  # what the label holder says after an epoch: the run ends, all coefficients come again
-
-
-async def converse(context: Context[LinearSettings]) -> Outcome:
-    """Train the party's block, or help with others', without learning anything of labels."""
-    training = BlindTraining(context)
-    await training.run()
-    return await training.outcome()
+CALLED = "BlindTraining"  # in checkpoints: this and the names there are as 0.2 has them
 
 
 @dataclass(frozen=True)
-class InFlight:
-    """A round under way: its place in a lot, and at the label holder the weights that it was asked at."""
+class AskedAt:
+    """A question for scores and the weights that it was asked at, at the label holder."""
 
-    lot: OpenLot
-    place: int
-    batch: Round
     scored_at: ScoredAt | None
     pending: PendingScores | None
 
 
-class BlindTraining:
+class BlindParty(PartyInLots[OpenLot, AskedAt]):
     """One party's side of a blind run; `label_holder` is the label holder's."""
 
-    STATE = Declared(kept=("key", "lengths", "done", "since", "lasts", "delays"))
+    STATE = Declared(kept=("key", "lengths", "done", "since", "lasts", "delays"), remade=("over",))
 
     def __init__(self, context: Context[LinearSettings]) -> None:
         plan, rows = context.plan, context.train.rows
@@ -84,15 +76,23 @@ class BlindTraining:
         self.evaluation = context.evaluation()
         self.label_holder = BlindLabelHolder(context, self.schedule) if context.me == plan.evaluator else None
         self.key = columns.own_key(context, "rotation")
-        context.gates.keep(self, "key")  # an owner's own secret: its weights are those of columns so turned
+        # an owner's own secret: its weights are those of columns so turned
+        context.gates.keep(self, "key", name=CALLED)
         self.owned = columns.OwnedColumns(context, self.key)
         self.products = BlindProducts(context, self._sizes())
         width = max(1, plan.objective.classes)
         self.p, self.q, self.probe = slice(0, width), slice(width, 2 * width), slice(2 * width, 2 * width + 1)
         self.both = slice(0, 2 * width)
+        self.vectors = self.both if plan.settings.kind.remembers else self.p  # of every batch
+        self.together = max(1, LOT // (self.schedule.largest * self.vectors.stop))
         self.whole = self.both if plan.settings.kind.has_mean() else self.p  # what weights are made of
         self.tuner = BlindTuner(self) if plan.pace.step == "auto" else None
         self.measured = BlindMeasurement(self)
+        rounds, per_epoch = self.schedule.rounds, self.schedule.per_epoch
+        every = Marks.of(plan.pace.evaluate_every, self.schedule).every
+        self.marks = {*range(0, rounds, every), rounds}  # after these rounds the model is measured
+        self.pauses = (self.marks | self.timetable.gates | {*range(per_epoch, rounds, per_epoch)}) - {0}
+        self.over = False
         self.done = 0  # rounds
         self.delays: Counter[int] = Counter()  # of all rounds, in updates
         self.lengths = Lengths(0.0, 0.0)  # of the owners' rows, at the label holder; everybody has their bits
@@ -122,12 +122,12 @@ class BlindTraining:
 
     # -- the run --------------------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Train to the end."""
+    async def begin(self) -> None:
+        """Veil all columns, and agree on how numbers are written and how long coefficients last."""
         gates = self.context.gates
         if not gates.position:
             self.lengths = await self._lengths()
-        gates.keep(self, "lengths")
+        gates.keep(self, "lengths", name=CALLED)
         await self.products.set_up(self.owned.fixed(self.lengths.bits), self.probe.stop)
         plan = self.context.plan
         if self.label_holder is not None and plan.blind is not None and plan.blind.reveal == "owner":
@@ -139,16 +139,6 @@ class BlindTraining:
         gates.begin(self.schedule.per_epoch)
         if not gates.position:
             await self._agree_on_lasting()
-        for stop in [stop for stop in self._pauses() if stop > self.done]:
-            await self._rounds(stop)
-            if await self._pause():
-                break
-            if gates.due(self.done):
-                await self.products.flush()
-                await gates.reached(self.done)
-        if not self._is_whole:
-            await self.renew(final=True)
-        await prove(self)
 
     @property
     def _is_whole(self) -> bool:
@@ -161,63 +151,60 @@ class BlindTraining:
     def _keep(self) -> None:
         """Let all that rounds change be part of checkpoints."""
         gates, label_holder = self.context.gates, self.label_holder
-        gates.keep(self)
-        gates.keep(self.products, name="BlindTraining.verbs")  # here and below: as 0.2 calls it
+        gates.keep(self, name=CALLED)
+        gates.keep(self.products, name=f"{CALLED}.verbs")
         gates.keep(self.measured, name="Measured")
         if label_holder is None:
             return
         if self.tuner is not None:
-            gates.keep(self.tuner, name="BlindTraining.tuner")
+            gates.keep(self.tuner, name=f"{CALLED}.tuner")
         # how numbers are written depends on these
         gates.keep(label_holder, "block", "window", "steps", name="Desk")
         label_holder.begin(self.lengths)
         gates.keep(label_holder, name="Desk")
 
-    def _pauses(self) -> Iterator[int]:
-        """Yield the rounds after which something else is due than another round."""
-        rounds, per_epoch = self.schedule.rounds, self.schedule.per_epoch
-        self.marks = set(range(0, rounds, Marks.of(self._every, self.schedule).every)) | {rounds}
-        yield from sorted(
-            (self.marks | self.timetable.gates | set(range(per_epoch, rounds, per_epoch))) - {0}
-        )
+    async def next_rounds(self) -> range:
+        """Return the rounds up to the next pause, or until all coefficients are due again."""
+        if self.over or self.done == self.schedule.rounds:
+            return range(0)
+        if self.since >= self.lasts:
+            await self.renew()
+        stop = min(pause for pause in self.pauses if pause > self.done)
+        return range(self.done, min(stop, self.done + self.lasts - self.since))
 
-    @property
-    def _every(self) -> float:
-        return self.context.plan.pace.evaluate_every
+    async def open(self, batches: Sequence[Round]) -> OpenLot:
+        """Prepare the products of some rounds."""
+        rows, width = [self.schedule.rows_of(batch) for batch in batches], self.vectors.stop
+        return await self.products.open("train", rows, scored=width, added=width)
 
-    async def _rounds(self, stop: int) -> None:
-        """Make rounds until this many are done; all of them lie in one epoch."""
-        schedule = self.schedule
-        vectors = self.both if self.context.plan.settings.kind.remembers else self.p
-        width, together = vectors.stop, max(1, LOT // (schedule.largest * vectors.stop))
-        in_flight: deque[InFlight] = deque()
-        while self.done < stop:
-            if self.since >= self.lasts:
-                while in_flight:
-                    await self._finish(in_flight.popleft(), vectors)
-                await self.renew()
-            count = min(together, stop - self.done, self.lasts - self.since)
-            batches = [schedule.round(k) for k in range(self.done, self.done + count)]
-            rows = [schedule.rows_of(batch) for batch in batches]
-            lot = await self.products.open("train", rows, scored=width, added=width)
-            for k, batch in enumerate(batches):
-                if len(in_flight) == self.context.plan.pace.ahead:
-                    await self._finish(in_flight.popleft(), vectors)
-                self.delays[len(in_flight)] += 1  # those before it land first, and each is an update
-                scored_at = None if self.label_holder is None else self.label_holder.ask(batch)
-                pending = await self.products.ask(lot, k, vectors)
-                in_flight.append(InFlight(lot, k, batch, scored_at, pending))
-            self.done += count
-            self.since += count
-        while in_flight:
-            await self._finish(in_flight.popleft(), vectors)
+    async def give(self, at: InLot[OpenLot], behind: int) -> AskedAt:
+        """Ask for the scores of a batch, or give the own share of them."""
+        self.done += 1
+        self.since += 1
+        self.delays[behind] += 1  # those before it land first, and each is an update
+        scored_at = None if self.label_holder is None else self.label_holder.ask(at.batch)
+        return AskedAt(scored_at, await self.products.ask(at.lot, at.place, self.vectors))
 
-    async def _finish(self, flight: InFlight, vectors: slice) -> None:
-        """Finish a round whose scores were asked for."""
-        total, t = await self.products.answer(flight.pending), None
-        if self.label_holder is not None and total is not None and flight.scored_at is not None:
-            t = self.label_holder.step(flight.batch, total, flight.scored_at)
-        await self.products.add(flight.lot, flight.place, vectors, t)
+    async def reply(self, at: InLot[OpenLot], asked: AskedAt) -> Words | None:
+        """Return what is added to all weights, at the label holder."""
+        total = await self.products.answer(asked.pending)
+        if self.label_holder is None or total is None or asked.scored_at is None:
+            return None
+        return self.label_holder.step(at.batch, total, asked.scored_at)
+
+    async def step(self, at: InLot[OpenLot], added: Words | None) -> None:
+        """Add it to the own part of weights."""
+        await self.products.add(at.lot, at.place, self.vectors, added)
+
+    async def pause(self) -> None:
+        """Do what is due after some rounds, and go on from here if the run is cut off."""
+        gates = self.context.gates
+        if self.done not in self.pauses:
+            return
+        self.over = await self._pause()
+        if not self.over and gates.due(self.done):
+            await self.products.flush()
+            await gates.reached(self.done)
 
     async def _pause(self) -> bool:
         """Do what is due between two rounds; returns whether the run is over."""
@@ -297,6 +284,9 @@ class BlindTraining:
 
     async def outcome(self) -> Outcome:
         """Return what this party returns: its weights, or its part of them, as the plan lets it know them."""
+        if not self._is_whole:
+            await self.renew(final=True)
+        await prove(self)
         return Outcome(
             weights=await self._weights(),
             step=self.label_holder.steps.rate() if self.label_holder is not None else 0.0,

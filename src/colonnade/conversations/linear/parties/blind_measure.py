@@ -12,7 +12,7 @@ from colonnade.conversations.evaluate import MEGA, Mark
 from colonnade.state import Declared
 
 if TYPE_CHECKING:
-    from colonnade.conversations.linear.parties.blind import BlindTraining
+    from colonnade.conversations.linear.parties.blind import BlindParty
 
 
 class BlindMeasurement:
@@ -20,7 +20,7 @@ class BlindMeasurement:
 
     STATE = Declared(kept=("at", "scores"))
 
-    def __init__(self, training: BlindTraining) -> None:
+    def __init__(self, training: BlindParty) -> None:
         self.training = training
         self.at = -1  # rounds
         self.scores: Floats = np.zeros(0)  # of all training rows, at the label holder

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from colonnade.conversations.blind.all_rows import add_all, all_scores
 
 if TYPE_CHECKING:
-    from colonnade.conversations.linear.parties.blind import BlindTraining
+    from colonnade.conversations.linear.parties.blind import BlindParty
 
 
-async def prove(training: BlindTraining) -> None:
+async def prove(training: BlindParty) -> None:
     """Make as many random measurements as the plan says; SumError at the label holder if one does not fit."""
     blind, products, label_holder = training.context.plan.blind, training.products, training.label_holder
     for number in range(0 if blind is None else blind.proofs):

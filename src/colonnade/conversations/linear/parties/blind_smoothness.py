@@ -19,7 +19,7 @@ from colonnade.optim.steps import Smoothness
 from colonnade.state import Declared
 
 if TYPE_CHECKING:
-    from colonnade.conversations.linear.parties.blind import BlindTraining
+    from colonnade.conversations.linear.parties.blind import BlindParty
 
 
 class BlindTuner:
@@ -27,7 +27,7 @@ class BlindTuner:
 
     STATE = Declared(kept=("v",))
 
-    def __init__(self, training: BlindTraining) -> None:
+    def __init__(self, training: BlindParty) -> None:
         self.training = training
         self.sample = training.schedule.places(0, 0, min(SAMPLE, training.schedule.rows))
         n = len(self.sample)

@@ -13,12 +13,13 @@ Weights have BITS + `bits` bits of fraction, scores BITS more; what is added has
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from colonnade.arrays import Floats, Words
+from colonnade.arrays import Floats, Rows, Words
 from colonnade.conversations.blind import columns
 from colonnade.conversations.blind.low_bits import REVEALED, blurred
 from colonnade.conversations.blind.pairs import Open, PairProducts
@@ -28,8 +29,9 @@ from colonnade.conversations.blind.shared_theta import SharedSines, Sines
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import MEGA, Mark
 from colonnade.conversations.linear.parties.blind_refusals import refuse_wide
+from colonnade.conversations.linear.parties.in_lots import InLot, PartyInLots
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.conversations.pacing.schedule import Schedule
+from colonnade.conversations.pacing.schedule import Round, Schedule
 from colonnade.errors import FixedPointOverflow, JobError, ProtocolError
 from colonnade.job.plan import Hidden
 from colonnade.messages import Announce, Dealt, Topic, Unveil, Veil, tag_of
@@ -47,30 +49,36 @@ SHRUNK = 0.01  # the part of all weights that the penalty takes at once, at most
 _LINE = 2**40  # tags of messages between two parties alone
 
 
-async def converse(context: Context[LinearSettings], hidden: Hidden) -> Outcome:
-    """Train the party's block, or help with others', without anybody learning a score."""
-    return await HiddenTraining(replace(context, streams=columns.pair_streams(context)), hidden).run()
+@dataclass(frozen=True)
+class HiddenLot:
+    """A lot: its products, and what A and B need for the sines of its rows."""
+
+    products: Open
+    sines: Sines | None
 
 
-class HiddenTraining:
+class HiddenParty(PartyInLots[HiddenLot, Words | None]):
     """One party's side of a run that hides scores."""
 
     def __init__(self, context: Context[LinearSettings], hidden: Hidden) -> None:
         plan, rows = context.plan, context.train.rows
-        self.context = context
+        self.context = context = replace(context, streams=columns.pair_streams(context))
         self.schedule = Schedule(
             rows, plan.pace.batch, plan.pace.epochs, plan.seed, (plan.evaluator,), plan.settings.reshuffle
         )
-        self.step = float(plan.pace.step)
+        self.step_size = float(plan.pace.step)
         if context.loss.shared_form is None:
             raise JobError(f"secure.scores = 'hidden': no form of the {context.loss.name} loss is known")
         self.form = context.loss.shared_form
-        self.scale = Scale.of(self.form, plan.objective.l2, self.step / self.schedule.largest)
+        self.scale = Scale.of(self.form, plan.objective.l2, self.step_size / self.schedule.largest)
         self.pair = Roles(plan.evaluator, hidden.mate, hidden.dealer)
         self.sines = SharedSines(context, self.pair, self.scale.sines)
         self.turn = self._secret_turn()
         self.products = PairProducts(context, hidden, self._fixed())
         self.evaluation = context.evaluation()
+        self.together = max(1, LOT // self.schedule.largest)
+        self.done = 0  # rounds
+        self.free: dict[str, Floats] = {}  # by owner, 1 where the penalty acts
         self._lines = 0
 
     @property
@@ -109,43 +117,39 @@ class HiddenTraining:
 
     # -- the run --------------------------------------------------------------------------------------
 
-    async def run(self) -> Outcome:
-        """Train to the end, learn the own weights, measure once."""
+    async def begin(self) -> None:
+        """Veil all columns, and say on which of them the penalty acts."""
         if self.me == self.pair.asker:
             _ = self.y  # labels that do not fit are refused before anything is sent
         await self.products.set_up()
         widths = {owner: part.shape[1] for owner, part in self.products.parts.items()}
         refuse_wide(self.context, widths, "bring fewer, or set secure.scores = 'open' and reveal = 'never'")
-        free = await self._free()
-        schedule, together = self.schedule, max(1, LOT // self.schedule.largest)
-        for first in range(0, schedule.rounds, schedule.per_epoch):
-            for start in range(first, first + schedule.per_epoch, together):
-                numbers = range(start, min(start + together, first + schedule.per_epoch))
-                rounds = [schedule.round(number) for number in numbers]
-                lot = await self.products.open([schedule.rows_of(each) for each in rounds])
-                await self._rounds(lot, start, free)
-        await self.products.flush()
-        w = await self._weights()
-        await self._measure(w)
-        return Outcome(
-            weights={"w": w},
-            step=self.step,
-            rounds=schedule.rounds,
-            updates=schedule.rounds,
-            launched=schedule.rounds if self.me == self.pair.asker else 0,
-            evaluation=self.evaluation,
-        )
+        self.free = await self._free()
 
-    async def _rounds(self, lot: Open, start: int, free: dict[str, Floats]) -> None:
-        """Make the rounds of a lot, of which the first is number `start`."""
-        dealt = await self._dealt(lot)
-        every = self.every
-        for k, cut in enumerate(lot.lot[0].cuts):
-            scores = await self.products.scores(lot, k)
-            t = await self._theta(scores, lot, k, None if dealt is None else dealt.of(cut))
-            await self.products.add(lot, k, t)
-            if every and (start + k + 1) % every == 0:
-                await self._shrink(every, free)
+    async def next_rounds(self) -> range:
+        """Return the rounds of the next lot, all of one epoch."""
+        per_epoch = self.schedule.per_epoch
+        epoch_ends = self.done - self.done % per_epoch + per_epoch
+        return range(self.done, min(self.done + self.together, epoch_ends, self.schedule.rounds))
+
+    async def open(self, batches: Sequence[Round]) -> HiddenLot:
+        """Prepare the products of some rounds, and the sines of their rows."""
+        lot = await self.products.open([self.schedule.rows_of(each) for each in batches])
+        return HiddenLot(lot, await self._dealt(lot))
+
+    async def give(self, at: InLot[HiddenLot], behind: int) -> Words | None:
+        """Give the share of a round's scores; A and B have a part of them."""
+        self.done += 1
+        return await self.products.scores(at.lot.products, at.place)
+
+    async def step(self, at: InLot[HiddenLot], added: Words | None) -> None:
+        """Add it to the own part of all weights; the penalty takes its part of some rounds at once."""
+        await self.products.add(at.lot.products, at.place, added)
+        if self.every and (at.batch.number + 1) % self.every == 0:
+            await self._shrink(self.every)
+
+    async def pause(self) -> None:
+        """Go on: nothing is measured before the end."""
 
     # -- theta ----------------------------------------------------------------------------------------
 
@@ -154,23 +158,25 @@ class HiddenTraining:
         line = self._line()
         return None if self.form == "division" else await self.sines.dealt(line, lot.lot[0].rows)
 
-    async def _theta(self, scores: Words | None, lot: Open, batch: int, sines: Sines | None) -> Words | None:
-        """Return a's and B's part of what is added, -step theta / batch; T may have to deal for it."""
-        rows = lot.lot[0].batches[batch]
-        rate = self.step / len(rows)
+    async def reply(self, at: InLot[HiddenLot], asked: Words | None) -> Words | None:
+        """Return A's and B's part of what is added, -step theta / batch; T may have to deal for it."""
+        lot = at.lot.products.lot[0]
+        rows = lot.batches[at.place]
+        rate = self.step_size / len(rows)
         if self.form == "division":
-            return await self._squared(scores, lot, batch, rate)
+            return await self._squared(asked, rows, rate)
         line, unit = self._line(), 2.0**self.scale.bits
-        if scores is None or sines is None:
+        if asked is None or at.lot.sines is None:
             return None
-        t = await self.sines.combined(line, scores, self.scale.scores, sines, -rate * unit)
+        sines = at.lot.sines.of(lot.cuts[at.place])
+        t = await self.sines.combined(line, asked, self.scale.scores, sines, -rate * unit)
         if self.me == self.pair.asker:
             t += whole(rate * (self.y[rows] - 0.5) * unit)
         return t
 
-    async def _squared(self, scores: Words | None, lot: Open, batch: int, rate: float) -> Words | None:
+    async def _squared(self, scores: Words | None, rows: Rows, rate: float) -> Words | None:
         """Return the same for the squared loss, whose theta is the score less the label."""
-        rows, scale = lot.lot[0].batches[batch], self.scale
+        scale = self.scale
         factor = np.uint64(round(rate * 2.0**scale.factor))
         part = None if scores is None else scores.copy()
         if part is not None and self.me == self.pair.asker:
@@ -207,7 +213,7 @@ class HiddenTraining:
     @property
     def every(self) -> int:
         """Rounds after which the penalty takes its part of all weights; 0: there is none."""
-        shrink = self.step * self.context.plan.objective.l2
+        shrink = self.step_size * self.context.plan.objective.l2
         return max(1, min(self.schedule.per_epoch, int(SHRUNK / shrink))) if shrink else 0
 
     async def _free(self) -> dict[str, Floats]:
@@ -236,10 +242,10 @@ class HiddenTraining:
                     raise ProtocolError(f"{owner} has {width.width} columns and says more or less of them")
         return found
 
-    async def _shrink(self, rounds: int, free: dict[str, Floats]) -> None:
+    async def _shrink(self, rounds: int) -> None:
         """Let the penalty of some rounds act on all weights."""
         await self.products.flush()
-        gone = 1 - (1 - self.step * self.context.plan.objective.l2) ** rounds
+        gone = 1 - (1 - self.step_size * self.context.plan.objective.l2) ** rounds
         bits = 16 - math.ceil(math.log2(gone))
         for side in self.products.sides:
             if not side.scored:
@@ -249,13 +255,27 @@ class HiddenTraining:
                 part = self.products.own
             elif self.me == side.roles.asker:
                 part = self.products.parts[owner]
-            acts = free.get(owner, np.zeros(0))
+            acts = self.free.get(owner, np.zeros(0))
             product = None if part is None else part * whole(acts * (gone * 2.0**bits))
             taken = await self._divided(side.roles, None if product is None else product[0], len(acts), bits)
             if part is not None and taken is not None:
                 part -= taken
 
     # -- the end ----------------------------------------------------------------------------------------
+
+    async def outcome(self) -> Outcome:
+        """Learn the own weights, measure once, and return what this party has."""
+        await self.products.flush()
+        w, rounds = await self._weights(), self.schedule.rounds
+        await self._measure(w)
+        return Outcome(
+            weights={"w": w},
+            step=self.step_size,
+            rounds=rounds,
+            updates=rounds,
+            launched=rounds if self.me == self.pair.asker else 0,
+            evaluation=self.evaluation,
+        )
 
     async def _weights(self) -> Floats:
         """Return the own weights, as finely as they may be told (`low_bits`)."""
