@@ -10,7 +10,7 @@ from colonnade.conversations.boost.clear import ClearReader, HistogramReader, No
 from colonnade.conversations.boost.long_messages import complete, send_long
 from colonnade.conversations.boost.sealed import SealedReader, seals
 from colonnade.conversations.boost.settings import BoostSettings
-from colonnade.conversations.boost.sides import heard_sides, tell_sides
+from colonnade.conversations.boost.split_sides import heard_sides, tell_sides
 from colonnade.conversations.boost.veiled import VeiledReader, VeilStreams, pays, ring_bytes
 from colonnade.conversations.boost.wire import (
     check_constraints,

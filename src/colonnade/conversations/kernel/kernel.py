@@ -29,7 +29,7 @@ from colonnade.arrays import Floats, Matrix
 from colonnade.conversations.checkpoint import WindowGates
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Mark, Marks, Scored, measure_at_marks
-from colonnade.conversations.kernel.kept import KeptScores
+from colonnade.conversations.kernel.kept_scores import KeptScores
 from colonnade.conversations.kernel.predict import KernelShare, score_share
 from colonnade.conversations.kernel.running import RunningScores
 from colonnade.conversations.kernel.settings import KernelSettings

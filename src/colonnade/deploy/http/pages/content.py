@@ -12,7 +12,7 @@ from colonnade.deploy.daemon.proposal_views import proposals
 from colonnade.deploy.expiry import SOON_DAYS, ends, left_s
 from colonnade.deploy.http.pages.access import SignedIn
 from colonnade.deploy.http.pages.parts import form, time
-from colonnade.deploy.http.pages.proposals import waiting
+from colonnade.deploy.http.pages.waiting import waiting
 from colonnade.report.html import Html, joined, tag
 from colonnade.report.summary import NAMES
 from colonnade.secure.keys import release_of
