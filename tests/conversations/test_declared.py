@@ -27,8 +27,8 @@ from colonnade.conversations.blind.products import BlindProducts
 from colonnade.conversations.cascade.client import ClientState
 from colonnade.conversations.gates import Gates
 from colonnade.conversations.kernel.kernel import KernelConversation
-from colonnade.conversations.linear.algorithm.full import FullConversation
 from colonnade.conversations.linear.block import Block
+from colonnade.conversations.linear.parties.clear_full import ClearFullParty
 from colonnade.conversations.linear.step_sizes import StepSizes
 from colonnade.conversations.pacing.one_order import OneOrder
 from colonnade.optim.replies import ValuesClient
@@ -191,7 +191,7 @@ FORGOTTEN: list[tuple[int, type[Any], str]] = [
     (0, OneOrder, "state"),
     (1, Block, "w"),
     (1, StepSizes, "delays"),
-    (3, FullConversation, "theta"),
+    (3, ClearFullParty, "theta"),
     (4, BlindProducts, "part"),
     (5, KernelConversation, "delays"),
     (6, ValuesClient, "rng"),

@@ -17,7 +17,7 @@ import numpy as np
 from colonnade.arrays import Floats, Rows
 from colonnade.attacks.case import Case, ColumnGuess
 from colonnade.attacks.theta import rows_of_round
-from colonnade.conversations.linear.algorithm.full_evaluator import NUMBERS
+from colonnade.conversations.linear.parties.full_evaluator import NUMBERS
 from colonnade.messages import Announce, Topic, topic_of
 
 

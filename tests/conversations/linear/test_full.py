@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.oracles.tables import pooled, random_tables, run, weights
 
 from colonnade.conversations.linear.algorithm import full
-from colonnade.conversations.linear.algorithm.full_evaluator import LineSearcher
+from colonnade.conversations.linear.parties.full_evaluator import LineSearcher
 from colonnade.data.table import INTERCEPT
 from colonnade.errors import JobError
 from colonnade.run.federate import Finished, Tables

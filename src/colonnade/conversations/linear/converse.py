@@ -7,6 +7,8 @@ from colonnade.conversations.linear.algorithm import backward_in_lots
 from colonnade.conversations.linear.algorithm.backward import BackwardConversation
 from colonnade.conversations.linear.algorithm.backward_in_order import InOrderBackward
 from colonnade.conversations.linear.algorithm.backward_joined import JoinedBackward
+from colonnade.conversations.linear.algorithm.pull import PullConversation
+from colonnade.conversations.linear.algorithm.pull_in_step import PullInStep
 from colonnade.conversations.linear.parties.blind import BlindParty
 from colonnade.conversations.linear.parties.from_plan import own_pace, training_of
 from colonnade.conversations.linear.parties.hidden import HiddenParty
@@ -38,3 +40,18 @@ async def converse_clear(context: Context[LinearSettings]) -> Outcome:
     await loop(context, party).run(measurement.at_marks(), training.pauses.at_gates(measurement.checkpoints))
     early = party.pace.stop < party.schedule.rounds
     return measurement.outcome(measurement.sums(party.pace.base), party.pace.lateness, ended_early=early)
+
+
+async def converse_pull(context: Context[LinearSettings]) -> Outcome:
+    """Train the own block, if this party holds the label, and send others the shares that they ask for."""
+    training = training_of(context)
+    loop = PullInStep if context.plan.pace.schedule == "sync" else PullConversation
+    conversation = loop(context, training)
+    steps, stints = training.party.steps, conversation.stints
+    steps.blocks = steps.updates_per_round = len(conversation.pullers)
+    steps.progress = stints.progress
+    if not context.gates.position:
+        await training.pauses.tune()
+    await conversation.run()
+    early = stints.state.ended_early
+    return training.measurement.outcome(conversation.sums, conversation.lateness, ended_early=early)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from colonnade.conversations.conversation import Conversation
-from colonnade.conversations.linear.algorithm import pull
+from colonnade.conversations.linear.converse import converse_pull
 from colonnade.conversations.linear.job_choices import (
     UNDERSTANDS,
     check_choices,
@@ -99,7 +99,7 @@ def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSet
 
 PULL = Conversation(
     name="pull",
-    converse=pull.converse,
+    converse=converse_pull,
     settings=LinearSettings,
     choose=choose_pull,
     pooled=pooled_optimum,

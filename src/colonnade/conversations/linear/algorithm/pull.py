@@ -4,7 +4,7 @@ Every party that holds the label runs rounds of its own: the others send their s
 its rows, the sum reaches it alone, it computes theta and steps on its own block only. Nothing goes back,
 so the blocks of parties without the label are never trained. Parties do not wait for each other: each
 asks for its next batches as it finishes old ones, `ahead` at a time, and serves the others in between; a
-fast party makes more steps than a slow one. In the synchronous schedule all do the same round together.
+fast party makes more steps than a slow one. Where all make the same round together it is `pull_in_step`.
 After each stint (`pacing.stints`) the model is measured, and what needs all parties at one point (tuning,
 SVRG's snapshot) is done.
 
@@ -14,32 +14,15 @@ which batches were asked for.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
-
 from colonnade.arrays import Floats
-from colonnade.conversations.context import Context, Outcome
-from colonnade.conversations.linear.parties.from_plan import ClearTraining, training_of
+from colonnade.conversations.context import Context
+from colonnade.conversations.linear.parties.from_plan import ClearTraining
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.pacing.background import Background
 from colonnade.conversations.pacing.delays import Lateness
 from colonnade.conversations.pacing.schedule import Round
 from colonnade.conversations.pacing.stints import Stints, pulled_bound
 from colonnade.messages import Ask
-
-
-async def converse(context: Context[LinearSettings]) -> Outcome:
-    """Train the own block, if this party holds the label, and send others the shares that they ask for."""
-    training = training_of(context)
-    conversation = PullConversation(context, training)
-    steps, stints = training.party.steps, conversation.stints
-    steps.blocks = steps.updates_per_round = len(conversation.pullers)
-    steps.progress = stints.progress
-    if not context.gates.position:
-        await training.pauses.tune()
-    await conversation.run()
-    early = stints.state.ended_early
-    return training.measurement.outcome(conversation.sums, conversation.lateness, ended_early=early)
 
 
 class PullConversation:
@@ -71,13 +54,9 @@ class PullConversation:
                 if gates.due(stint + 1):
                     await background.guard(gates.reached(stint + 1))
 
-    def stint(self) -> Coroutine[Any, Any, None]:
-        """Train until the stint ends."""
-        return self.in_step() if self.context.plan.pace.schedule == "sync" else self.at_own_pace()
+    # --- label holders, each at its own pace ------------------------------------------------------------
 
-    # --- asynchronous: every label holder at its own pace ----------------------------------------------
-
-    async def at_own_pace(self) -> None:
+    async def stint(self) -> None:
         """Pull, step and serve until the evaluator ends the stint."""
         stints, state = self.stints, self.stints.state
         if self.context.me in self.pullers:
@@ -132,22 +111,6 @@ class PullConversation:
             self.stints.moved.set()
             await self.stints.end_if_full()
 
-    # --- synchronous: the same round at all ------------------------------------------------------------
-
-    async def in_step(self) -> None:
-        """Make a stint's rounds in step: all label holders pull the same rows, every sum waits for all."""
-        me, stints, secure = self.context.me, self.stints, self.context.sum
-        for number in range(stints.rounds - self.party.schedule.per_epoch, stints.rounds):
-            batch = self.party.schedule.round(number)
-            share = await self.party.share(batch)
-            for puller in self.pullers:
-                if puller != me:
-                    await secure.give(share, root=puller, tag=stints.tag(puller, number))
-            if me in self.pullers:
-                self.party.steps.delays.read(number, stints.updates)
-                await self.step(batch, await secure.collect(share, tag=stints.tag(me, number)))
-        stints.state.known = dict.fromkeys(self.pullers, stints.rounds)
-
     # --- the end -----------------------------------------------------------------------------------------
 
     @property
@@ -159,6 +122,4 @@ class PullConversation:
     def lateness(self) -> Lateness:
         """The bound of delays, and the longest: theta is used where it is computed, so tau_2 is nothing."""
         latest = max(self.party.steps.delays.counts, default=0)
-        if self.context.plan.pace.schedule == "sync":
-            return Lateness(0, latest, 0)
         return Lateness(pulled_bound(self.stints.ahead, len(self.pullers), self.stints.lead), latest, 0)
