@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles.tables import pooled, random_tables, run, weights
 
-from colonnade.conversations.linear.algorithm import full
+from colonnade.conversations.linear.parties import clear_full
 from colonnade.conversations.linear.parties.full_evaluator import LineSearcher
 from colonnade.data.table import INTERCEPT
 from colonnade.errors import JobError
@@ -169,7 +169,7 @@ def test_first_matrices_of_the_parties_own_save_steps(monkeypatch: pytest.Monkey
 def test_nobody_has_a_first_matrix_where_one_party_is_of_version_0_2(monkeypatch: pytest.MonkeyPatch) -> None:
     without_one(monkeypatch)
     seen = []
-    monkeypatch.setattr(full, "first_matrix", lambda *given: seen.append(given))
+    monkeypatch.setattr(clear_full, "first_matrix", lambda *given: seen.append(given))
     done = fit(random_tables())
     assert done.result.converged
     assert not seen
