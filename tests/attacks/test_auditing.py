@@ -21,11 +21,13 @@ from colonnade.errors import DataError
 from colonnade.findings import Finding, read_findings, write_findings
 from colonnade.job import job_from
 from colonnade.job.presets import PRESETS
+from colonnade.privacy.label_noise import NoisyLabels
 from colonnade.run.federate import Tables, plan_for
 from colonnade.run.gather_result import DataFacts
 from colonnade.run.world import Launch
 from colonnade.secure.product import Lot
 from colonnade.secure.streams import Stream
+from colonnade_bench.micro.noise import in_doubles
 
 
 def audited(tables: Tables, algorithm: str, **sections: Any) -> dict[tuple[str, str], Finding]:
@@ -193,8 +195,12 @@ def test_packed_columns_are_read_off_weights_that_are_told_finely() -> None:
     assert ("party1", "labels from packed columns") not in hidden
 
 
-def test_every_attack_says_what_closes_it() -> None:
+def test_every_attack_says_what_closes_it_and_has_a_row_in_the_docs() -> None:
     assert {each.name for each in ATTACKS} == set(CLOSED_BY)
+    page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text("utf-8")
+    first = [line.split(" | ")[0].removeprefix("| ") for line in page.splitlines() if line.startswith("| ")]
+    named = {name.strip() for names in first for name in names.split(";")}
+    assert {each.name for each in ATTACKS} | {GAPS[1]} <= named
 
 
 @pytest.mark.parametrize("noise", [None, 2.0])
@@ -230,3 +236,33 @@ def test_evidence_of_many_columns_gives_labels_away_unless_counts_have_noise(
         assert "closed by woe.noise" in attack.note
     else:
         assert attack.value < 0.75
+
+
+GAPS = ("party1", "labels from gaps of noise")
+
+
+def test_an_audit_asks_which_label_noise_can_have_become(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise in doubles, as it once was, gives most labels away by its gaps; on the grid there are none."""
+    tables = random_tables(parties=2, active=1, rows=1200, regression=True)
+    privacy = {"mechanism": "labels", "epsilon": 0.5, "delta": 1e-5}
+    sections: dict[str, Any] = {"train": {"epochs": 1, "loss": "squared"}, "privacy": privacy}
+    on_grid = audited(tables, "lbfgs", **sections)[GAPS]
+    assert on_grid.found is False
+    assert on_grid.baseline is not None
+    assert on_grid.baseline < 0.6
+
+    def in_gaps(self: NoisyLabels, rows: Any) -> Any:
+        return in_doubles(self.grid.values(self.points[rows]), self.grid.deviation, np.random.default_rng(3))
+
+    monkeypatch.setattr(NoisyLabels, "__call__", in_gaps)
+    in_doubles_found = audited(tables, "lbfgs", **sections)[GAPS]
+    assert in_doubles_found.found
+    assert in_doubles_found.value is not None
+    assert in_doubles_found.value > 0.85  # epsilon allows 62%
+    assert "this is a fault" in in_doubles_found.closed_by
+
+
+def test_classes_drawn_by_chance_have_no_gaps() -> None:
+    tables = random_tables(parties=2, active=1, rows=200)
+    privacy = {"mechanism": "labels", "epsilon": 1.0}
+    assert GAPS not in audited(tables, "lbfgs", train={"epochs": 1}, privacy=privacy)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -18,18 +17,17 @@ from tests.net.worlds import PARTIES, WORLDS, world
 from tests.oracles.tables import random_job, random_tables
 
 from colonnade.arrays import Numbers
-from colonnade.attacks.transcript import Transcript
 from colonnade.conversations.context import Context
 from colonnade.errors import Aborted, JobError, UndeclaredOpening
 from colonnade.job.presets import PRESETS
-from colonnade.messages import TOPIC_SHIFT, Announce, AnyMessage, Message, Topic, tag_of
+from colonnade.messages import Announce, AnyMessage, Message, Topic, tag_of
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.meter import Meter, weighed
 from colonnade.openings.account import heard
 from colonnade.openings.declaration import Declaration
 from colonnade.openings.leaks import Leak
 from colonnade.openings.limits import OpeningLimits
-from colonnade.openings.opening import PRODUCT, TOTAL, Extent, Opening
+from colonnade.openings.opening import PRODUCT, Extent
 from colonnade.openings.wire import opened_fields
 from colonnade.run import notes
 from colonnade.run.coalitions import train
@@ -39,8 +37,7 @@ from colonnade.run.party import Party, Work
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.world import Launch
 from colonnade.secure.keys import InProcessIdentity
-
-Crossed = Counter[tuple[str, int, str, str]]
+from colonnade_bench.tapping import allowed, declared, tapped
 
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     **TRAININGS,
@@ -101,65 +98,6 @@ def job_of(name: str, world: str = "simulated", active: int = 2, **tables: Any) 
     }
     trains = {"epochs": 2, **sections.get("train", {})}
     return plan_for(random_job(data, algorithm, world=world, **{**sections, "train": trains}), data)
-
-
-def declared(plan: Any, data: Any) -> list[Opening]:
-    prepared = {party: each.prepare() for party, each in data.items()}
-    first = next(iter(prepared.values()))
-    columns = {party: each.train.width for party, each in prepared.items()}
-    test = 0 if first.test is None else first.test.rows
-    return CONVERSATIONS[plan.conversation].openings(plan, Extent(first.train.rows, test, columns))
-
-
-def allowed(openings: list[Opening]) -> Crossed:
-    found: Crossed = Counter()
-    for each in openings:
-        if each.channel is not None:
-            name, topic = each.channel
-            for to in each.to:
-                found[name, topic, each.by, to] += each.numbers if name == TOTAL else each.bytes
-    return found
-
-
-def crossed(transcripts: list[Transcript]) -> Crossed:
-    found: Crossed = Counter()
-    for each in transcripts:
-        for tag, total in each.totals:
-            found[TOTAL, tag >> TOPIC_SHIFT, "", each.party] += total.size
-        for to, message in each.said:
-            if opened_fields(type(message)):
-                kind, topic, payload = weighed(message)
-                found[kind.__name__, topic, each.party, to] += payload
-    return found
-
-
-class Collected:
-    """A sum whose totals are written down; what is opened by other means is not, as no message of its own
-    has it."""
-
-    def __init__(self, secure: Any, transcript: Transcript) -> None:
-        self.secure, self.transcript = secure, transcript
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.secure, name)
-
-    async def collect(self, piece: Any, *, tag: int) -> Any:
-        total = await self.secure.collect(piece, tag=tag)
-        self.transcript.totals.append((tag, total))
-        return total
-
-
-def tapped(plan: Any, data: Any) -> Crossed:
-    transcripts = {name: Transcript(name) for name in data}
-    order = Launch(plan, data)
-    launch(
-        replace(
-            order,
-            tap=lambda party, wire: transcripts[party].tap(party, wire),
-            overhear=lambda party, secure: Collected(secure, transcripts[party]),
-        )
-    )
-    return crossed(list(transcripts.values()))
 
 
 @pytest.mark.parametrize("name", RUNS)

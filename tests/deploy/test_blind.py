@@ -13,6 +13,7 @@ from tests.deploy.runs.test_runs import scores_of
 
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.models import stored_shares
+from colonnade.deploy.terms.contract import terms_from
 from colonnade.errors import JobError, Refused
 
 STRICT = 'accept = ["scores"]\nmin_rows = 20\n'
@@ -43,6 +44,27 @@ def test_blind_runs_train_store_and_score_where_clear_labels_are_refused(tmp_pat
     assert "w" not in share.arrays
     with pytest.raises(Refused, match="leaks 'labels'"):
         trained_and_asked(tmp_path / "clear", {"labels": "clear"})
+
+
+@pytest.mark.parametrize(
+    ("secure", "every", "proofs"),
+    [
+        ({}, 0, 2),
+        ({}, 1, 0),
+        ({"proofs": 0}, 0, 0),
+        ({"proofs": 1}, 1, 1),
+        ({"labels": "clear"}, 0, 0),
+        ({"scores": "hidden"}, 0, 0),
+    ],
+)
+def test_a_job_that_measures_nothing_has_its_weights_proven(
+    secure: dict[str, Any], every: int, proofs: int
+) -> None:
+    """Or else a wrong word of a dealer would make another model, and nobody would know."""
+    told: dict[str, Any] = {"name": "repaid", "algorithm": "vfb-sgd", "secure": secure}
+    told["train"] = {"evaluate_every": every, "tolerance": 0.0, "step": 0.1}
+    told["parties"] = {name: {"data": "customers", "label": name == "bank"} for name in NAMES}
+    assert terms_from(told).secure.proofs == proofs
 
 
 @pytest.mark.parametrize("secure", [{"reveal": "never"}, {"scores": "hidden"}], ids=["never", "hidden"])

@@ -14,13 +14,14 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import chisquare
 
 from colonnade.arrays import Rows, Words
+from colonnade.attacks.gaps import reached, read
 from colonnade.losses import LOSSES
 from colonnade.privacy import discrete
 from colonnade.privacy.accountant import multiplier_for
 from colonnade.privacy.discrete import SCALE, gaussian
 from colonnade.privacy.label_noise import keep_probability, noisy_labels
 from colonnade.privacy.noise import DRAWS, ROWS, Noise, Streams
-from colonnade_bench.micro.noise import CANDIDATES, CLIP, in_doubles, reached_in_doubles, read
+from colonnade_bench.micro.noise import CANDIDATES, CLIP, in_doubles
 
 UNLIKELY = 1e-6
 MANY = 200_000
@@ -112,7 +113,7 @@ def test_doubles_that_only_one_label_reaches_give_it_away_and_a_grid_has_none() 
     allowed, chance = keep_probability(epsilon, 2), 5 * (0.25 / len(y)) ** 0.5
     deviation = multiplier * 2 * CLIP
     seen = in_doubles(y, deviation, rng)
-    part, certain = read(seen, y, reached_in_doubles(seen, deviation))
+    part, certain = read(seen, y, CANDIDATES, reached(seen, CANDIDATES, deviation))
     assert part > 0.9 > allowed  # 91.4%, where epsilon allows 62.2%
     assert certain > 0.8
 
@@ -122,10 +123,10 @@ def test_doubles_that_only_one_label_reaches_give_it_away_and_a_grid_has_none() 
     assert best + chance < allowed
     # the attacker knows the grid: a label can be what is seen if whole noise lies between them
     apart = seen * grid.steps / grid.bound - grid.whole(np.array(CANDIDATES))[:, None]
-    reached = np.abs(apart - np.rint(apart)) < 1e-6
-    assert reached.all()
-    assert read(seen, y, reached)[0] <= best + chance
-    assert read(seen, y, reached_in_doubles(seen, deviation))[0] <= best + chance
+    can_be = np.abs(apart - np.rint(apart)) < 1e-6
+    assert can_be.all()
+    assert read(seen, y, CANDIDATES, can_be)[0] <= best + chance
+    assert read(seen, y, CANDIDATES, reached(seen, CANDIDATES, deviation))[0] <= best + chance
 
 
 def test_streams_are_of_one_key_row_draw_and_place_alone() -> None:

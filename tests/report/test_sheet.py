@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.conversations.test_openings import declared, job_of
+from tests.conversations.test_openings import job_of
 from tests.deploy.companies import NAMES, job, lay_out, settled, together
 from tests.oracles.tables import random_job, random_tables
 
@@ -19,6 +19,7 @@ from colonnade.report.page import page
 from colonnade.report.sheet import MOST, Sheet, sheet_section
 from colonnade.result import Heard, Result, read_result
 from colonnade.run.federate import run_tables
+from colonnade_bench.tapping import declared
 
 
 def result_of(algorithm: str = "vfb2-sgd", **sections: Any) -> Result:

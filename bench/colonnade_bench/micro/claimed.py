@@ -20,6 +20,7 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.attacks.epsilon import epsilon_at_least
+from colonnade.attacks.gaps import reached
 from colonnade.conversations.own_noise import OwnNoise
 from colonnade.losses import LOSSES
 from colonnade.optim.smoothing import Smoothing
@@ -29,7 +30,7 @@ from colonnade.privacy.gaussian import deviation_for
 from colonnade.privacy.label_noise import label_points, noisy_labels
 from colonnade.privacy.mechanisms import NoisyScalars
 from colonnade.privacy.noise import Noise
-from colonnade_bench.micro.noise import CANDIDATES, CLIP, in_doubles, reached_in_doubles
+from colonnade_bench.micro.noise import CANDIDATES, CLIP, in_doubles
 
 DELTA, SURE = 1e-5, 0.9999
 Said = Callable[[int, int], Floats]
@@ -138,7 +139,7 @@ def measured_in_doubles(epsilon: float, trials: int) -> float:
     certain = []
     for candidate in CANDIDATES:
         seen = in_doubles(np.full(trials, candidate), deviation, np.random.default_rng())
-        certain.append(int((~reached_in_doubles(seen, deviation)[0]).sum()))
+        certain.append(int((~reached(seen, CANDIDATES, deviation)[0]).sum()))
     return epsilon_at_least(certain[1], certain[0], trials, delta=DELTA, confidence=SURE)
 
 

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from random import SystemRandom
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from colonnade.arrays import Floats
+from colonnade.attacks.gaps import normal, reached, read
 from colonnade.losses import LOSSES
 from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.accountant import multiplier_for
@@ -27,41 +27,12 @@ from colonnade.privacy.label_noise import keep_probability, noisy_labels
 from colonnade.privacy.mechanisms import NoisyScalars, clip_rows
 from colonnade.privacy.noise import Noise
 
-WINDOW = np.arange(-24, 25)  # how far rounding may have moved the random bits, and more
 CLIP, CANDIDATES = 3.0, (-1.7, 2.9)
-Reached = NDArray[np.bool_]  # [candidates, rows]
 
 
 def in_doubles(labels: Floats, deviation: float, rng: np.random.Generator) -> Floats:
     """Labels with noise in doubles."""
-    return labels + deviation * _normal(rng.integers(0, 2**53, len(labels)))
-
-
-def reached_in_doubles(seen: Floats, deviation: float) -> Reached:
-    """From which candidates a double can be reached: for which some random bits give exactly it."""
-    found = []
-    for candidate in CANDIDATES:
-        near = np.floor(ndtr((seen - candidate) / deviation) * 2.0**53).astype(np.int64)
-        bits = np.clip(near[:, None] + WINDOW, 0, 2**53 - 1)
-        found.append((candidate + deviation * _normal(bits) == seen[:, None]).any(axis=1))
-    return np.array(found)
-
-
-def _normal(bits: NDArray[np.int64]) -> Floats:
-    normal: Floats = ndtri(np.minimum((bits + 0.5) * 2.0**-53, 1 - 2.0**-53))
-    return normal
-
-
-def read(seen: Floats, y: Floats, reached: Reached) -> tuple[float, float]:
-    """The part of the labels that are read, and that of which the attacker is certain.
-
-    It takes the only candidate that can be what it sees for the label, else the nearer one.
-    """
-    first, second = CANDIDATES
-    nearer = np.where(np.abs(seen - first) <= np.abs(seen - second), first, second)
-    certain = reached[0] != reached[1]
-    right = np.where(certain, np.where(reached[0], first, second), nearer) == y
-    return float(right.mean()), float((right & certain).mean())
+    return labels + deviation * normal(rng.integers(0, 2**53, len(labels)))
 
 
 def attacks(rows: int, epsilon: float) -> None:
@@ -69,12 +40,13 @@ def attacks(rows: int, epsilon: float) -> None:
     y = rng.choice(CANDIDATES, rows)
     deviation = multiplier * 2 * CLIP
     seen = in_doubles(y, deviation, rng)
-    part, certain = read(seen, y, reached_in_doubles(seen, deviation))
+    part, certain = read(seen, y, CANDIDATES, reached(seen, CANDIDATES, deviation))
     print(f"epsilon {epsilon:g} allows {keep_probability(epsilon, 2):.1%} of {rows} labels of two values")
     print(f"  in doubles        {part:.1%} read, {certain:.1%} with certainty")
     labels = noisy_labels(y, LOSSES["squared"], CLIP, multiplier, noise=Noise(bytes(32)))
     seen = labels(np.arange(rows))
-    part, certain = read(seen, y, np.ones((2, rows), dtype=bool))  # every value is reached from every label
+    every = np.ones((2, rows), dtype=bool)  # values are reached from both labels
+    part, certain = read(seen, y, CANDIDATES, every)
     best = float(ndtr((CANDIDATES[1] - CANDIDATES[0]) / 2 / labels.grid.deviation))
     print(f"  in whole numbers  {part:.1%} read, {certain:.1%} with certainty; expected {best:.1%}")
 

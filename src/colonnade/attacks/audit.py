@@ -6,6 +6,8 @@ said and heard (`registry`), and compared with the truth (`verdict`). Where the 
 run once more with the labels of some rows drawn by coin: nobody can guess these, so what attacks get right
 bounds the true epsilon from below.
 
+Noise on labels that are numbers is tried by itself: whether some value gives a label away (`gaps`).
+
 What parties can work out together is derived from the messages of the run (`colluding`).
 
 What is found is given away at least; what is not found may be given away all the same.
@@ -24,6 +26,7 @@ from colonnade.arrays import Floats, Rows
 from colonnade.attacks import verdict
 from colonnade.attacks.case import BinGuess, Case, ColumnGuess, LabelGuess, UnnamedColumns
 from colonnade.attacks.colluding import derived
+from colonnade.attacks.gaps import labels_from_gaps
 from colonnade.attacks.registry import ATTACKS, Attack
 from colonnade.attacks.transcript import Transcript
 from colonnade.conversations.context import GivenModels
@@ -86,7 +89,8 @@ def audit_run(
     done, cases = auditor.cases()
     findings = [*auditor.attacked(cases), *auditor.coins(cases)]
     findings.sort(key=lambda each: order.plan.parties.index(each.by))
-    return Audited(done, [*findings, *derived(order.plan)])
+    gaps = labels_from_gaps(order.plan, auditor.truth)
+    return Audited(done, [*findings, *gaps, *derived(order.plan)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,6 +32,7 @@ BOTH_HOLD = (
     "data.active = 1, or secure.labels = 'clear'"
 )
 PASSES = 12  # of an encrypted run: what more would gain is less than its noise
+PROOFS = 2  # random measurements of weights, where nothing else would show a wrong word
 NOISE = 3.0  # rows of noise in every gradient of an encrypted run
 MOST_LEAN = 1_150_000  # rows: more leave columns too few bits in the smaller ring
 FEW, CROWDED = 1000, 0.02  # rows, and columns of one owner a row: where own weights begin to tell labels
@@ -225,13 +226,20 @@ def blind_of(job: Job, conversation: Conversation[Any], facts: Facts) -> Blind |
     return Blind(dealers=dealers, reveal=job.secure.reveal, hidden=hidden, noisy=noisy, proofs=proofs)
 
 
-def proves(job: Job, conversation: Conversation[Any]) -> bool:
+def proves(terms: Training, conversation: Conversation[Any]) -> bool:
     """Return whether a blind run can measure weights against vectors drawn by chance."""
     return (
         "weights-apart" in conversation.traits
-        and job.secure.scores == "open"
+        and terms.secure.scores == "open"
         and ("encrypts" not in conversation.traits)
     )
+
+
+def proofs_of(terms: Training, conversation: Conversation[Any], parties: int) -> int:
+    """Return how many random measurements a run between companies makes, where the job does not say: two, if
+    nothing else would show a wrong word of a dealer."""
+    blind = parties > 2 and labels_of(terms, conversation, parties) == "blind"
+    return PROOFS if blind and not terms.train.evaluate_every and proves(terms, conversation) else 0
 
 
 def encrypted_of(job: Job, facts: Facts) -> Encrypted:

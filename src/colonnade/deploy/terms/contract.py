@@ -32,7 +32,7 @@ from colonnade.job import (
 from colonnade.job.plan import Facts, Plan
 from colonnade.job.presets import PRESETS
 from colonnade.losses import LOSSES, Loss
-from colonnade.run.blind import as_trained, hides_counts, labels_between, labels_of, reveal_of
+from colonnade.run.blind import as_trained, hides_counts, labels_between, labels_of, proofs_of, reveal_of
 from colonnade.run.resolve import Composition, check_sum, compose, looked_up, resolve
 
 MOST_PARTIES = 64
@@ -193,15 +193,20 @@ def terms_from(plain: dict[str, Any], where: str = "job", tell: Tell = untold) -
 
 
 def _with_secrecy(terms: Terms, plain: Mapping[str, Any]) -> Terms:
-    """Return terms that say who learns labels and weights, so that peers of any version read the same: those
-    of 0.2 take a job that says neither for `labels = "clear"` and `reveal = "owner"`."""
+    """Return terms that say who learns labels and weights, and whether these are proven, so that peers of any
+    version read the same: those of 0.2 take a job that says nothing for `labels = "clear"`, `reveal =
+    "owner"` and no proofs."""
     conversation, parties = looked_up(terms.job()).conversation, len(terms.parties)
+    said = plain.get("secure", {})
     labels = labels_between(terms, conversation, parties)
     terms = msgspec.structs.replace(terms, secure=msgspec.structs.replace(terms.secure, labels=labels))
-    if plain.get("secure", {}).get("reveal", "auto") != "auto":
-        return terms
-    reveal = reveal_of(terms, conversation, parties, degraded=terms.use.degraded)
-    return msgspec.structs.replace(terms, secure=msgspec.structs.replace(terms.secure, reveal=reveal))
+    reveal, proofs = terms.secure.reveal, terms.secure.proofs
+    if said.get("reveal", "auto") == "auto":
+        reveal = reveal_of(terms, conversation, parties, degraded=terms.use.degraded)
+    if "proofs" not in said:
+        proofs = proofs_of(terms, conversation, parties)
+    secure = msgspec.structs.replace(terms.secure, reveal=reveal, proofs=proofs)
+    return msgspec.structs.replace(terms, secure=secure)
 
 
 def _refuse_another_model(data: Mapping[str, Any], terms: Terms, where: str) -> None:
