@@ -1,4 +1,5 @@
-"""An owner that packs eight rows into a column reads their labels off one weight, if that is told finely."""
+"""What an owner reads off its own weights: labels that it packs eight to a column, if these are told finely,
+and something of all labels, if it has many columns."""
 
 from __future__ import annotations
 
@@ -9,14 +10,26 @@ import numpy as np
 import pytest
 from tests.oracles.tables import random_job
 
+from colonnade.arrays import Floats
 from colonnade.conversations.predict import Holding
 from colonnade.data.table import Table
+from colonnade.metrics import auc
+from colonnade.openings.opening import most_columns
 from colonnade.run import inprocess
 from colonnade.run.federate import Tables, plan_for, run_tables
 from colonnade.run.party import Work
 from colonnade.run.registry import CONVERSATIONS
 
 ROWS, PACKED = 960, 8
+
+
+def tables_of(columns: dict[str, Floats], y: Floats) -> Tables:
+    train = {
+        party: Table(party, tuple(f"{party}{k}" for k in range(X.shape[1])), X)
+        for party, X in columns.items()
+    }
+    train["party0"] = replace(train["party0"], y=y)
+    return Tables("chosen", train, None, ("party0",))
 
 
 def read_labels(reveal: str = "owner") -> float:
@@ -30,12 +43,8 @@ def read_labels(reveal: str = "owner") -> float:
     packed[np.arange(ROWS), np.arange(ROWS) // PACKED] = 2.0 ** -(np.arange(ROWS) % PACKED)
     columns = {"party0": rng.standard_normal((ROWS, 3)), "party1": packed}
     columns["party2"] = rng.standard_normal((ROWS, 3))
-    train = {
-        party: Table(party, tuple(f"{party}{k}" for k in range(X.shape[1])), X)
-        for party, X in columns.items()
-    }
-    train["party0"] = replace(train["party0"], y=y)
-    tables = Tables("packed", train, None, ("party0",))
+    tables = tables_of(columns, y)
+    train = tables.train
     job = random_job(
         tables,
         "vfb2-sgd",
@@ -67,3 +76,24 @@ def test_weights_at_statistical_precision_do_not_tell_packed_labels(
     assert read_labels(reveal) > 0.95  # on one machine, where all parties are the caller's
     monkeypatch.setattr(inprocess, "Work", partial(Work, apart=True))
     assert read_labels(reveal) < 0.58  # guessing is right for half of them
+
+
+def area_by_own_weights(postcodes: int) -> float:
+    """Return the AUC on training labels of chance of the part of the model that an owner of postcodes has."""
+    rng = np.random.default_rng(8)
+    y = np.where(rng.random(ROWS) < 0.5, 1.0, -1.0)
+    columns = {"party0": rng.standard_normal((ROWS, 3)), "party2": rng.standard_normal((ROWS, 3))}
+    columns["party1"] = np.eye(postcodes)[rng.integers(postcodes, size=ROWS)]
+    tables = tables_of(dict(sorted(columns.items())), y)
+    train = {"epochs": 10, "l2": 1e-4, "batch": 60}
+    shares = run_tables(
+        random_job(tables, "vfb2-svrg", train=train, secure={"labels": "blind"}), tables
+    ).shares
+    return auc(columns["party1"] @ shares["party1"].weights["w"], y > 0)
+
+
+def test_as_many_columns_as_may_be_told_say_little_of_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One column of postcodes is many; between companies an owner of more than rows / 50 is told none."""
+    monkeypatch.setattr(inprocess, "Work", partial(Work, apart=True))
+    assert area_by_own_weights(200) > 0.65
+    assert area_by_own_weights(most_columns(ROWS)) < 0.62
