@@ -92,8 +92,9 @@ def area_by_own_weights(postcodes: int) -> float:
     return auc(columns["party1"] @ shares["party1"].weights["w"], y > 0)
 
 
-def test_as_many_columns_as_may_be_told_say_little_of_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One column of postcodes is many; between companies an owner of more than rows / 50 is told none."""
+def test_one_column_of_postcodes_says_little_of_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is many columns: between companies of more than rows / 50 no weight is told, and of none exactly."""
+    assert area_by_own_weights(200) > 0.7
+    assert area_by_own_weights(most_columns(ROWS)) < 0.6
     monkeypatch.setattr(inprocess, "Work", partial(Work, apart=True))
-    assert area_by_own_weights(200) > 0.65
-    assert area_by_own_weights(most_columns(ROWS)) < 0.62
+    assert area_by_own_weights(most_columns(ROWS)) < 0.58

@@ -61,7 +61,8 @@ def test_a_job_that_measures_nothing_has_its_weights_proven(
     secure: dict[str, Any], every: int, proofs: int
 ) -> None:
     """Or else a wrong word of a dealer would make another model, and nobody would know."""
-    told: dict[str, Any] = {"name": "repaid", "algorithm": "vfb-sgd", "secure": secure}
+    told: dict[str, Any] = {"name": "repaid", "algorithm": "vfb-sgd"}
+    told["secure"] = {"labels": "blind", **secure}
     told["train"] = {"evaluate_every": every, "tolerance": 0.0, "step": 0.1}
     told["parties"] = {name: {"data": "customers", "label": name == "bank"} for name in NAMES}
     assert terms_from(told).secure.proofs == proofs
