@@ -1,7 +1,7 @@
 """Reads labels off gaps of noise: in doubles often only one of two labels can have become what is seen.
 
 Noise of 53 random bits, through the inverse of the distribution function and added in doubles, reaches only
-some of the doubles around a label. Whoever knows two labels that a row may have asks from which of them the
+some of the doubles around a label. Who knows two labels that a row may have asks from which of them the
 double that it sees can be reached.
 
 An audit lets the run's own mechanism draw noisy labels, and tries this on them. Noise in whole numbers on a
