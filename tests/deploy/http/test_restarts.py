@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,18 @@ class Pair:
         await connected(daemons)
 
 
+def is_ready(service: Any) -> bool:
+    return bool(service.session.ready)
+
+
+def is_away(service: Any) -> bool:
+    return not service.session.ready
+
+
+def is_settled(service: Any) -> bool:
+    return is_ready(service) or service.session.reason != "the service is starting"
+
+
 def strangers(count: int, first: int = 0) -> list[str]:
     return [f"S{first + k:05}" for k in range(count)]
 
@@ -98,12 +111,12 @@ def test_a_pair_that_is_started_again_fifty_times_a_day_is_never_refused(
             pair.set_clock(DAY_MIN / RESTARTS * 2 * start)
             await pair.start_again(daemons, "bank")
             async with pair.serving(daemons["bank"]) as service:
-                await until(lambda service=service: service.session.ready)
+                await until(partial(is_ready, service))
                 assert len(service.session.scorable.places) == len(pair.known)
                 pair.set_clock(DAY_MIN / RESTARTS * (2 * start + 1))
                 await pair.start_again(daemons, "shop")
-                await until(lambda service=service: not service.session.ready)
-                await until(lambda service=service: service.session.ready)
+                await until(partial(is_away, service))
+                await until(partial(is_ready, service))
                 assert monitor.page(daemons["bank"], "/ready") == ("200 OK", "ready\n")
 
     together(pair.consortium, program)
@@ -126,7 +139,7 @@ def test_a_peer_that_lists_candidates_hears_of_no_more_than_a_day_allows(
             pair.bring([*pair.known[15 * lot : 15 * lot + 15], *strangers(135, 1000 * lot)])
             async with pair.serving(daemons["bank"]) as service:
                 session = service.session
-                await until(lambda it=session: it.ready or it.reason != "the service is starting")
+                await until(partial(is_settled, service))
                 reasons.append("" if session.ready else session.reason)
                 if reasons[-1]:
                     status, words = monitor.page(daemons["bank"], "/ready")
