@@ -9,6 +9,7 @@ from setuptools.command.build_ext import build_ext
 
 # one file for Python 3.11 and all that follow; a Python without the interpreter lock has no such interface
 STABLE = not sysconfig.get_config_var("Py_GIL_DISABLED")
+HEADERS = sorted(str(path) for path in Path("src/colonnade").glob("*.h"))
 
 
 class BuildIfPossible(build_ext):
@@ -34,7 +35,7 @@ def compiled(module: str) -> Extension:
     return Extension(
         f"colonnade.{module}",
         sources=[str(source)],
-        depends=["src/colonnade/buffers.h", *sorted(str(path) for path in source.parent.glob("*.h"))],
+        depends=[*HEADERS, *sorted(str(path) for path in source.parent.glob("*.h"))],
         # no product joined with its sum: the same numbers to the last bit, compiled or not; and no debugging
         # symbols, which name the folder of the build: the same source gives the same bytes
         extra_compile_args=["-O3", "-g0", "-Wno-psabi", "-ffp-contract=off"],

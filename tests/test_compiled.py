@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import sysconfig
 from pathlib import Path
+
+import pytest
 
 import colonnade
 
-SOURCES = sorted(Path(colonnade.__file__).parent.glob("*/_*.c"))
+PACKAGE = Path(colonnade.__file__).parent
+SOURCES = sorted(PACKAGE.glob("**/_*.c"))
 
 
 def test_no_format_has_a_length_of_its_own() -> None:
@@ -21,3 +27,17 @@ def test_no_format_has_a_length_of_its_own() -> None:
     ]
     assert len(calls) >= 5
     assert not [call for call in calls if re.search(r'"[^"]*#[^"]*"', call)]
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a lock")
+def test_no_compiled_file_switches_the_lock_on() -> None:
+    """A Python without interpreter lock switches it on for a module that does not say that it needs none."""
+    names = [
+        ".".join(["colonnade", *path.relative_to(PACKAGE).with_suffix("").parts])
+        for path in SOURCES
+        if list(path.parent.glob(f"{path.stem}.*.so"))
+    ]
+    if not names:
+        pytest.skip("nothing is compiled")
+    program = f"import sys, {', '.join(names)}; sys.exit(sys._is_gil_enabled())"
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)

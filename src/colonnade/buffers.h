@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "no_lock.h"
+
 /* one function for each kind of processor, chosen when the module is loaded */
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
 #if __GNUC__ >= 12

@@ -381,7 +381,7 @@ static int add_types(PyObject *module)
     return added;
 }
 
-static PyModuleDef_Slot slots[] = {{Py_mod_exec, add_types}, {0, NULL}};
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, add_types}, NO_LOCK {0, NULL}};
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_rows", NULL, 0, methods, slots, NULL, NULL, NULL};
 

@@ -12,6 +12,8 @@
 #include <structmember.h>
 #include <unistd.h>
 
+#include "../no_lock.h"
+
 enum { KIND = 1, ROUTE = 4, NUMBERS = KIND + ROUTE, NARROW = 2, WIDE = 4 }; /* bytes of a header's parts */
 enum { DATA = 0, WIDENED = 0x40 };
 enum { ACK_EVERY = 64, ACK_BYTES = 1 << 20 };
@@ -404,8 +406,9 @@ static PyObject *decrypt_all(const Sealed *line, PyObject *take)
 
 static PyObject *sealed_read(Sealed *line, PyObject *take)
 {
-    static char room[1 << 17]; /* one for all: what is in it is copied before anybody else can have the interpreter,
-                                  and so into bytes: to make a view may run the garbage collector, and any code */
+    /* one for all lines of a thread: what is in it is copied before anybody else can have the interpreter, and so
+       into bytes: to make a view may run the garbage collector, and any code */
+    static _Thread_local char room[1 << 17];
     if (!whole(line))
         return NULL;
     ssize_t size = read(line->socket, room, sizeof room);
@@ -486,7 +489,7 @@ static int execute(PyObject *module)
     return add_type(module, &ends_spec, "Ends") < 0 ? -1 : add_type(module, &sealed_spec, "Sealed");
 }
 
-static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, NO_LOCK {0, NULL}};
 
 static PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_line", "Frames of a line: their numbers, and cut out of a stream.", 0, functions, slots,

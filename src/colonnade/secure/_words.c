@@ -364,9 +364,11 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_words", NULL, 0, methods, NULL, NULL, NULL, NULL};
+static PyModuleDef_Slot slots[] = {NO_LOCK {0, NULL}};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_words", NULL, 0, methods, slots, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__words(void)
 {
-    return PyModule_Create(&module);
+    return PyModuleDef_Init(&module);
 }
