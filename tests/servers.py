@@ -4,22 +4,27 @@
         server.sql("create table ...")
 
 PostgreSQL and MariaDB are Debian's: `apt-get install postgresql mariadb-server odbc-mariadb unixodbc`. S3 is
-moto's server. Where one is not there, the test is skipped and says what it needs.
+moto's server, gs:// and abfs:// are emulators', and roapi speaks Flight SQL. Where one is not there, the test
+is skipped and says what it needs.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -121,6 +126,59 @@ def s3() -> Iterator[str]:
         server.stop()
 
 
+@contextmanager
+def gs() -> Iterator[str]:
+    """A store that speaks as Google's, with a bucket "shop"; gives what an address ends in to find it."""
+    pytest.importorskip("gcp_storage_emulator", reason="no gs:// to try: pip install gcp-storage-emulator")
+    port = _free_port()
+    # in a process of its own: pyarrow holds the interpreter's lock while it waits for an answer
+    command = [sys.executable, "-m", "gcp_storage_emulator", "start", "--host=127.0.0.1", f"--port={port}"]
+    with tempfile.TemporaryDirectory(prefix="colonnade-") as folder:
+        settings = ["--in-memory", "--default-bucket=shop"]
+        with _running([*command, *settings], Path(folder), None) as process:
+            _until_it_listens(port, process, Path(folder))
+            yield f"scheme=http&endpoint_override=127.0.0.1%3A{port}&retry_limit_seconds=5"
+
+
+@contextmanager
+def abfs() -> Iterator[str]:
+    """A store that speaks as Azure's, with a container "shop" and an account "bank" with `AZURE_KEY`."""
+    program = shutil.which("azurite-blob")
+    if program is None:
+        pytest.skip("no abfs:// to try: npm install --global azurite")
+    from pyarrow import fs
+
+    key, port = base64.b64encode(PASSWORD.encode()).decode(), _free_port()
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="colonnade-") as folder:
+        patch.setenv("AZURE_KEY", key)
+        patch.setenv("AZURITE_ACCOUNTS", f"bank:{key}")
+        command = [program, "--blobPort", port, "--inMemoryPersistence", "--skipApiVersionCheck"]
+        places = dict.fromkeys(("blob_storage_authority", "dfs_storage_authority"), f"127.0.0.1:{port}")
+        schemes = dict.fromkeys(("blob_storage_scheme", "dfs_storage_scheme"), "http")
+        with _running(command, Path(folder), None) as process:
+            _until_it_listens(port, process, Path(folder))
+            fs.AzureFileSystem("bank", account_key=key, **places, **schemes).create_dir("shop")
+            yield "enable_tls=false&" + "&".join(f"{name}={quote(at)}" for name, at in places.items())
+
+
+@contextmanager
+def flight(tables: dict[str, Path], token: str) -> Iterator[str]:
+    """A Flight SQL server with Parquet files as tables and a user "bank", without TLS; gives its address."""
+    program = shutil.which("roapi", path=os.pathsep.join([str(Path(sys.executable).parent), os.defpath]))
+    if program is None:
+        pytest.skip("no Flight SQL server to try: pip install roapi")
+    ports = {name: f"127.0.0.1:{_free_port()}" for name in ("flight_sql", "http", "postgres")}
+    user = {"auth_basic": {"username": "bank", "password": PASSWORD}, "auth_token": token}
+    listed = [{"name": name, "uri": str(path)} for name, path in tables.items()]
+    with tempfile.TemporaryDirectory(prefix="colonnade-") as name:
+        folder = Path(name)
+        settings = json.dumps({"addr": ports, "tables": listed, "flight_sql_config": user})
+        (folder / "roapi.yaml").write_text(settings, "utf-8")
+        with _running([program, "--config", folder / "roapi.yaml"], folder, None) as process:
+            _until_it_listens(int(ports["flight_sql"].rpartition(":")[2]), process, folder)
+            yield ports["flight_sql"]
+
+
 def _programs(*names: str) -> list[str]:
     """Where programs are; the test is skipped where one is not."""
     places = [*map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), "/usr/sbin"]
@@ -176,6 +234,19 @@ def _until_it_answers(command: Sequence[object], process: subprocess.Popen[bytes
     """Run a command until it succeeds."""
     deadline = time.monotonic() + SECONDS
     while subprocess.run(list(map(str, command)), capture_output=True, env=ADMIN).returncode:
+        told = (folder / "log").read_text("utf-8", errors="replace")
+        assert process.poll() is None, told
+        assert time.monotonic() < deadline, told
+        time.sleep(0.1)
+
+
+def _until_it_listens(port: int, process: subprocess.Popen[bytes], folder: Path) -> None:
+    """Try to connect until that succeeds."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        with socket.socket() as tried:
+            if not tried.connect_ex(("127.0.0.1", port)):
+                return
         told = (folder / "log").read_text("utf-8", errors="replace")
         assert process.poll() is None, told
         assert time.monotonic() < deadline, told

@@ -12,6 +12,7 @@ from tests import servers
 from tests.servers import PASSWORD, Server
 
 ROWS = 400
+TOKEN = "hush-8-Okapi"  # noqa: S105  of the Flight SQL server
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +44,31 @@ def s3() -> Iterator[str]:
     """S3; the end of an address that finds it."""
     with servers.s3() as end:
         yield end
+
+
+@pytest.fixture(scope="session")
+def gs() -> Iterator[str]:
+    """A store that speaks as Google's; the end of an address that finds it."""
+    with servers.gs() as end:
+        yield end
+
+
+@pytest.fixture(scope="session")
+def abfs() -> Iterator[str]:
+    """A store that speaks as Azure's; the end of an address that finds it."""
+    with servers.abfs() as end:
+        yield end
+
+
+@pytest.fixture(scope="session")
+def flight(customers: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where a Flight SQL server with the table "customers" is."""
+    import pyarrow.parquet as pq
+
+    path = tmp_path_factory.mktemp("flight") / "customers.parquet"
+    pq.write_table(customers, path)
+    with servers.flight({"customers": path}, TOKEN) as found:
+        yield found
 
 
 @pytest.fixture(autouse=True)

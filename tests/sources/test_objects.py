@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from pyarrow import fs
 
 from colonnade.data.read.files import load
-from colonnade.data.read.objects import upload
+from colonnade.data.read.objects import check_writable, upload
 from colonnade.data.read.source import is_stream, size_of
 from colonnade.errors import DataError
 from colonnade.job.source import Address, source_of
@@ -77,6 +78,45 @@ def test_objects_of_a_folder_are_one_table(s3: str, customers: Any, tmp_path: Pa
         uploaded(s3, f"parts/part-{k}.parquet", tmp_path / "parts" / f"part-{k}.parquet")
     for path in ("parts", "parts/*.parquet"):
         assert load(f"s3://shop/{path}?{s3}", id="id").rows == 400
+
+
+@pytest.fixture(params=["gs", "gcs", "abfs"])
+def elsewhere(request: pytest.FixtureRequest) -> Callable[[str], Address]:
+    """What gives the address of a path in a store of another maker."""
+    kind: str = request.param
+    end = request.getfixturevalue("abfs" if kind == "abfs" else "gs")
+    user = "bank:{AZURE_KEY}" if kind == "abfs" else "anonymous"
+    return lambda path: Address(f"{kind}://{user}@{path}?{end}")
+
+
+def test_other_stores_are_written_and_read(
+    elsewhere: Callable[[str], Address], customers: Any, tmp_path: Path
+) -> None:
+    pq.write_table(customers, tmp_path / "x.parquet")
+    pa.csv.write_csv(customers, tmp_path / "x.csv")
+    file = load(tmp_path / "x.parquet", id="id", label="bad")
+    for name in ("x.parquet", "x.csv", "parts/x.parquet"):
+        target = elsewhere(f"shop/{name}")
+        assert source_of(str(target)) == target
+        check_writable(target)
+        upload(target, tmp_path / Path(name).name)
+        found = load(target, id="id", label="bad")
+        assert found.columns == file.columns
+        np.testing.assert_array_equal(found.column("age"), file.column("age"))
+    for path in ("parts", "parts/*.parquet"):
+        assert size_of(elsewhere(f"shop/{path}")) == (400, 6)
+    with pytest.raises(DataError, match=r"none\.parquet.*cannot be read"):
+        load(elsewhere("shop/none.parquet"))
+    with pytest.raises(DataError, match="there is no elsewhere"):
+        check_writable(elsewhere("elsewhere/x.csv"))
+
+
+def test_a_wrong_key_of_an_account_is_one_line(abfs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WRONG", "V2FscnVzLTk5")
+    with pytest.raises(DataError) as caught:
+        load(f"abfs://bank:{{WRONG}}@shop/x.parquet?{abfs}")
+    assert "V2Fsc" not in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_what_an_object_lacks_is_one_line(s3: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,14 @@ shop = {data = "customers"}
 telecom = {data = "customers"}
 [secure]
 labels = "clear"
+"""
+HELD = """from pathlib import Path
+from keyring.backends.fail import Keyring
+
+class Held(Keyring):
+    def get_password(self, service, username):
+        if (service, username) == ("risk-db", "bank"):
+            return Path(__file__).with_name("password").read_text().strip()
 """
 
 
@@ -94,6 +103,19 @@ def test_in_a_file(
     server: Server = request.getfixturevalue(database)
     user = f"bank:{{file:{kept}}}"
     commands(server.address("customers", user=user), server.address("none", user=user))
+
+
+def test_in_a_keyring(postgres: Server, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the package that speaks to the keyring of a platform, which is here a module beside the file."""
+    pytest.importorskip("keyring")
+    monkeypatch.delenv("DB_PASSWORD")
+    (kept.parent / "held.py").write_text(HELD, "utf-8")
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join(filter(None, [str(kept.parent), os.getenv("PYTHONPATH")]))
+    )
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "held.Held")
+    user = "bank:{keyring:risk-db/bank}"
+    commands(postgres.address("customers", user=user), postgres.address("none", user=user))
 
 
 def test_of_a_store(s3: str, customers: Any, kept: Path) -> None:

@@ -8,7 +8,8 @@
 
 In a job file a database may also be a table of TOML, {uri = "...", table = "..."} or with query = "...". An
 address never has a password in it: {NAME} stands for an environment variable, {file:PATH} for a file's
-content, and what stands for them is looked up only where a connection is made.
+content, {keyring:SERVICE/USER} for an entry of the keyring of the platform. What they stand for is looked
+up only where a connection is made.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ STORES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=//)|(sqlite):")
 _QUERY = re.compile(r"\s*(select|with|values)\b", re.IGNORECASE)
-_REFERENCE = re.compile(r"\{(file:)?([^{}]+)\}")
+_REFERENCE = re.compile(r"\{(file:|keyring:)?([^{}]+)\}")
 _WITH_PASSWORD = re.compile(r"(\w+://[^:@/]*):(.*)@", re.DOTALL)
 _PORT = re.compile(r"\d+(/[^@?#]*)?[?#]")
 SECRET_KEYS = re.compile(r"password|passwd|pwd|passphrase|secret|token|account_key|access_key", re.IGNORECASE)
@@ -157,16 +158,18 @@ def open_address(address: Address) -> FilledAddress:
     secrets: list[str] = []
 
     def looked_up(reference: re.Match[str]) -> str:
-        secrets.append(_secret(address, is_file=reference[1] is not None, name=reference[2]))
+        secrets.append(_secret(address, reference[1], reference[2]))
         return quote(secrets[-1], safe="")
 
     uri = _REFERENCE.sub(looked_up, address.uri)
     return FilledAddress(uri, tuple(secrets))
 
 
-def _secret(address: Address, *, is_file: bool, name: str) -> str:
+def _secret(address: Address, kind: str | None, name: str) -> str:
     """Return what a reference stands for."""
-    if is_file:
+    if kind == "keyring:":
+        return _of_keyring(address, name)
+    if kind == "file:":
         try:
             return Path(name).expanduser().read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as problem:
@@ -175,6 +178,28 @@ def _secret(address: Address, *, is_file: bool, name: str) -> str:
     if name not in os.environ:
         raise DataError(f"{address}: there is no environment variable {name}; set it before this starts")
     return os.environ[name]
+
+
+def _of_keyring(address: Address, name: str) -> str:
+    """Return the password that the keyring of this platform has for a service and a user."""
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError:
+        raise DataError(
+            f"{address}: needs keyring, which is not installed; pip install 'colonnade[keyring]'"
+        ) from None
+    service, mark, user = name.rpartition("/")
+    if not mark:
+        raise DataError(f"{address}: {{keyring:{name}}} names no user; write {{keyring:SERVICE/USER}}")
+    try:
+        found = keyring.get_password(service, user)
+    except KeyringError as problem:
+        why = " ".join(str(problem).split())[:200]
+        raise DataError(f"{address}: {{keyring:{name}}} cannot be read: {why}") from None
+    if found is None:
+        raise DataError(f"{address}: the keyring has no {name}; keyring set {service} {user} puts it there")
+    return found
 
 
 def _refuse_passwords(text: str, scheme: str) -> None:

@@ -41,6 +41,7 @@ ADBC = {
     "snowflake": Driver("adbc_driver_snowflake", "snowflake"),
     "flightsql": Driver("adbc_driver_flightsql", "flightsql"),
 }
+WRITABLE = ("postgresql", "postgres", "sqlite", "snowflake")  # all rows of a table in one transaction
 DRIVERS = ADBC | dict.fromkeys(ODBC, Driver("arrow_odbc", "odbc"))
 ODBC_DRIVERS = {
     "mariadb": "MariaDB Unicode",
@@ -49,6 +50,9 @@ ODBC_DRIVERS = {
 }
 SNAPSHOT = dict.fromkeys(("mariadb", "mysql"), "start transaction with consistent snapshot, read only")
 """What makes an ODBC connection see one state of its database and write nothing, where that is known."""
+
+FLIGHT_FILES = {"ca": "tls_root_certs", "cert": "mtls_cert_chain", "key": "mtls_private_key"}
+"""Files that the address of a Flight SQL server may name, and what its driver calls their contents."""
 
 
 @contextmanager
@@ -63,14 +67,22 @@ def size_of(address: Address) -> tuple[int, int]:
     query = statement(address)
     with reading(address, f"select count(*) as n from ({query}) as counted") as reader:  # noqa: S608
         rows = sum(int(batch.column(0)[0].as_py()) for batch in reader)
-    with reading(address, f"select * from ({query}) as looked where 1 = 0") as reader:  # noqa: S608
-        return rows, len(reader.schema)
+    return rows, len(schema_of(address))
+
+
+def schema_of(address: Address) -> Any:
+    """Return the columns of a table or query, which is not read."""
+    end = (
+        "limit 1" if address.scheme == "flightsql" else "where 1 = 0"
+    )  # a server may have no columns of no row
+    with reading(address, f"select * from ({statement(address)}) as looked {end}") as reader:  # noqa: S608
+        return reader.schema
 
 
 def check_writable(address: Address) -> None:
     """Raise DataError unless the database answers, and a table can be named there."""
-    if address.scheme not in ADBC:
-        raise DataError(f"{address}: scores go to {', '.join(ADBC)} alone, or to a file")
+    if address.scheme not in WRITABLE:
+        raise DataError(f"{address}: scores go to {', '.join(WRITABLE)} alone, or to a file")
     if address.query is not None:
         raise DataError(f"{address}: scores go to a table; write {address.uri}#TABLE")
     with connected(address, writes=True):
@@ -151,7 +163,7 @@ def connected(address: Address, *, writes: bool = False) -> Iterator[tuple[Any, 
     """A connection by ADBC, with a transaction that sees one state of the database."""
     dbapi, found = _driver(address, "dbapi"), open_address(address)
     try:
-        connection = dbapi.connect(*_arguments(address, found, writes=writes))
+        connection = _connection(dbapi, address, found, writes=writes)
     except _errors() as error:
         raise _failed(address, found, error) from None
     try:
@@ -165,23 +177,41 @@ def connected(address: Address, *, writes: bool = False) -> Iterator[tuple[Any, 
             connection.close()
 
 
-def _arguments(address: Address, found: FilledAddress, *, writes: bool) -> tuple[Any, ...]:
-    """Return what a driver is connected with."""
+def _connection(dbapi: Any, address: Address, found: FilledAddress, *, writes: bool) -> Any:
+    """Return a connection of a driver."""
     match address.scheme:
         case "postgresql" | "postgres":
             mark = "&" if "?" in found.uri else "?"
             late = "" if "connect_timeout" in found.uri else f"{mark}connect_timeout={CONNECT_S}"
-            return (found.uri + late,)
+            return dbapi.connect(found.uri + late)
         case "sqlite":
             if not writes and not Path(address.path).is_file():
                 raise DataError(f"{address}: there is no file {address.path}")
-            return (f"file:{address.path}?mode={'rwc' if writes else 'ro'}",)
+            return dbapi.connect(f"file:{address.path}?mode={'rwc' if writes else 'ro'}")
         case "snowflake":
-            return (found.uri.removeprefix("snowflake://"),)
+            return dbapi.connect(found.uri.removeprefix("snowflake://"))
         case "flightsql":
-            return (found.uri.replace("flightsql://", "grpc+tls://", 1),)
+            uri, options = _flight(address, urlsplit(found.uri))
+            return dbapi.connect(uri, options, autocommit=True)  # one statement, and few servers have more
         case other:
             raise DataError(f"{other}://: is no database that ADBC speaks to")
+
+
+def _flight(address: Address, parts: Any) -> tuple[str, dict[str, str]]:
+    """Return where a Flight SQL server is, and what its driver is told: who asks, and whom to trust."""
+    given = dict(parse_qsl(parts.query))
+    kind = "grpc+tcp" if given.pop("tls", "true") == "false" else "grpc+tls"
+    names = {"username": parts.username, "password": parts.password}
+    options = {key: unquote(value) for key, value in names.items() if value is not None}
+    if "token" in given:
+        options["adbc.flight.sql.authorization_header"] = f"Bearer {given.pop('token')}"
+    for key in given.keys() & FLIGHT_FILES.keys():
+        path = Path(given.pop(key)).expanduser()
+        try:
+            options[f"adbc.flight.sql.client_option.{FLIGHT_FILES[key]}"] = path.read_text("ascii")
+        except (OSError, UnicodeDecodeError) as problem:
+            raise DataError(f"{address}: {key}={path} cannot be read ({problem})") from None
+    return f"{kind}://{parts.netloc.rpartition('@')[2]}", options | given
 
 
 @contextmanager

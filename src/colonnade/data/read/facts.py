@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from colonnade.data.read import lakes, objects
-from colonnade.data.read.databases import connected, reading, statement
+from colonnade.data.read.databases import connected, reading, schema_of, statement
 from colonnade.data.read.source import is_stream
 from colonnade.data.table import some
 from colonnade.job.source import CATALOGUES, Address, Source
@@ -34,8 +34,7 @@ def facts_of(source: Source) -> list[str]:
 
 def types_of(address: Address) -> list[tuple[str, str]]:
     """Return the columns of a table or query, and what the database calls their types."""
-    with reading(address, f"select * from ({statement(address)}) as looked where 1 = 0") as reader:  # noqa: S608
-        as_read = [(field.name, _type(field)) for field in reader.schema]
+    as_read = [(field.name, _type(field)) for field in schema_of(address)]
     match address.scheme:
         case "sqlite":
             return _declared(address, as_read)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from colonnade.data.read.batches import Batches
 from colonnade.data.read.lakes import delta_table
@@ -91,11 +92,20 @@ def upload(address: Address, local: Path) -> None:
         try:
             with local.open("rb") as file, store.open_output_stream(draft, compression=None) as stream:
                 shutil.copyfileobj(file, stream, 1 << 20)
+            _move(store, draft, path)
         except BaseException:
             with suppress(OSError):
                 store.delete_file(draft)
             raise
+
+
+def _move(store: Any, draft: str, path: str) -> None:
+    """Give an object another name, in one piece."""
+    try:
         store.move(draft, path)
+    except NotImplementedError:  # an account of Azure that has no folders can only copy
+        store.copy_file(draft, path)
+        store.delete_file(draft)
 
 
 def _dataset(source: Source) -> Any:
@@ -140,7 +150,25 @@ def _store(source: Source) -> tuple[Any, str]:
     uri = open_address(source).uri
     uri = uri.replace("gcs://", "gs://", 1) if uri.startswith("gcs://") else uri
     store, path = fs.FileSystem.from_uri(uri.replace("*", "%2A"))
-    return store, path
+    return _azure(uri) or store, path
+
+
+def _azure(uri: str) -> Any | None:
+    """Return Azure's store of an address with an account's key, which pyarrow's own reading passes over."""
+    parts = urlsplit(uri)
+    if not parts.scheme.startswith("abfs") or not parts.password or parts.hostname is None:
+        return None
+    from pyarrow.fs import AzureFileSystem
+
+    given = dict(parse_qsl(parts.query))
+    account, _, domain = parts.hostname.partition(".")
+    places = {key: given[key] for key in ("blob_storage_authority", "dfs_storage_authority") if key in given}
+    if given.get("enable_tls") == "false":
+        places |= dict.fromkeys(("blob_storage_scheme", "dfs_storage_scheme"), "http")
+    name = (
+        account if domain else str(parts.username)
+    )  # CONTAINER:KEY@ACCOUNT.dfs..., or ACCOUNT:KEY@CONTAINER
+    return AzureFileSystem(name, account_key=unquote(parts.password), **places)
 
 
 def _named(source: Source, batches: Iterator[Any]) -> Iterator[Any]:
