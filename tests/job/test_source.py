@@ -67,31 +67,24 @@ def test_references_are_looked_up_and_hidden(monkeypatch: pytest.MonkeyPatch, tm
         open_address(address)
 
 
-def test_a_reference_may_name_an_entry_of_the_keyring() -> None:
+def test_a_reference_may_name_an_entry_of_the_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
     keyring = pytest.importorskip("keyring")
-    from keyring.backends import fail
+    entries = {("risk/db", "bank"): "p@:/#"}
+    monkeypatch.setattr(keyring, "get_password", lambda service, user: entries.get((service, user)))
+    found = open_address(Address("postgresql://bank:{keyring:risk/db/bank}@h/d", "t"))
+    assert found.uri == "postgresql://bank:p%40%3A%2F%23@h/d"
+    assert found.hidden("p@:/#") == "***"
+    for name, said in {"risk/db/shop": "the keyring has no risk/db/shop", "risk": "names no user"}.items():
+        with pytest.raises(DataError, match=said):
+            open_address(Address(f"postgresql://bank:{{keyring:{name}}}@h/d", "t"))
 
-    class Held(fail.Keyring):  # type: ignore[misc]  # its package may be missing
-        def get_password(self, service: str, username: str) -> str | None:
-            return "p@:/#" if (service, username) == ("risk/db", "bank") else None
 
-    before = keyring.get_keyring()
-    try:
-        keyring.set_keyring(Held())
-        found = open_address(Address("postgresql://bank:{keyring:risk/db/bank}@h/d", "t"))
-        assert found.uri == "postgresql://bank:p%40%3A%2F%23@h/d"
-        assert found.hidden("p@:/#") == "***"
-        for name, said in {
-            "risk/db/shop": "the keyring has no risk/db/shop",
-            "risk": "names no user",
-        }.items():
-            with pytest.raises(DataError, match=said):
-                open_address(Address(f"postgresql://bank:{{keyring:{name}}}@h/d", "t"))
-        keyring.set_keyring(fail.Keyring())  # what is there on a machine without one
-        with pytest.raises(DataError, match=r"\{keyring:risk/bank\} cannot be read: No recommended backend"):
-            open_address(Address("postgresql://bank:{keyring:risk/bank}@h/d", "t"))
-    finally:
-        keyring.set_keyring(before)
+def test_a_machine_without_a_keyring_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    keyring = pytest.importorskip("keyring")
+    none = pytest.importorskip("keyring.backends.fail").Keyring()  # what is there on such a machine
+    monkeypatch.setattr(keyring, "get_password", none.get_password)
+    with pytest.raises(DataError, match=r"\{keyring:risk/bank\} cannot be read: No recommended backend"):
+        open_address(Address("postgresql://bank:{keyring:risk/bank}@h/d", "t"))
 
 
 def test_an_address_is_a_text_or_a_table_of_a_job(tmp_path: Path) -> None:

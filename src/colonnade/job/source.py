@@ -193,7 +193,7 @@ def _of_keyring(address: Address, name: str) -> str:
     if not mark:
         raise DataError(f"{address}: {{keyring:{name}}} names no user; write {{keyring:SERVICE/USER}}")
     try:
-        found = keyring.get_password(service, user)
+        found: str | None = keyring.get_password(service, user)
     except KeyringError as problem:
         why = " ".join(str(problem).split())[:200]
         raise DataError(f"{address}: {{keyring:{name}}} cannot be read: {why}") from None

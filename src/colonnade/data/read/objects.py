@@ -162,13 +162,16 @@ def _azure(uri: str) -> Any | None:
 
     given = dict(parse_qsl(parts.query))
     account, _, domain = parts.hostname.partition(".")
-    places = {key: given[key] for key in ("blob_storage_authority", "dfs_storage_authority") if key in given}
+    kinds = ("blob_storage", "dfs_storage")
+    options = {
+        f"{kind}_authority": given[f"{kind}_authority"] for kind in kinds if f"{kind}_authority" in given
+    }
     if given.get("enable_tls") == "false":
-        places |= dict.fromkeys(("blob_storage_scheme", "dfs_storage_scheme"), "http")
+        options |= {f"{kind}_scheme": "http" for kind in kinds}
     name = (
         account if domain else str(parts.username)
     )  # CONTAINER:KEY@ACCOUNT.dfs..., or ACCOUNT:KEY@CONTAINER
-    return AzureFileSystem(name, account_key=unquote(parts.password), **places)
+    return AzureFileSystem(name, account_key=unquote(parts.password), **options)
 
 
 def _named(source: Source, batches: Iterator[Any]) -> Iterator[Any]:
