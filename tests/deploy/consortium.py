@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.net.stream.certificates import issue, make_authority
+from colonnade.net.stream.authority import issue, make_authority
 from colonnade.net.stream.port import free_ports
 
 SOURCE = Path(__file__).parents[2] / "src"

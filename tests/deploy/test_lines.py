@@ -21,7 +21,7 @@ from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.errors import JobError, PeerLost
 from colonnade.net.stream import certificates
-from colonnade.net.stream.certificates import issue
+from colonnade.net.stream.authority import issue
 from colonnade.net.stream.mux import Mux
 from colonnade.net.stream.port import free_ports
 

@@ -20,7 +20,7 @@ from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms.terms import Prepare, Proposal
 from colonnade.errors import JobError, PeerUnreachable, Refused
-from colonnade.net.stream.certificates import issue
+from colonnade.net.stream.authority import issue
 from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.wire import NetworkWire
 

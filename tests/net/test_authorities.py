@@ -17,16 +17,9 @@ from tests.net.test_tls import Unchecked
 
 from colonnade.cli.certificates import certs
 from colonnade.errors import CertificateError
-from colonnade.net.stream.certificates import (
-    Credentials,
-    der,
-    end_of,
-    end_of_lists,
-    issue,
-    make_authority,
-    request,
-    sign_request,
-)
+from colonnade.net.stream.authority import issue, make_authority, request, sign_request
+from colonnade.net.stream.certificates import Credentials
+from colonnade.net.stream.pem_files import der, end_of, end_of_lists
 from colonnade.net.stream.tls import _context
 
 PEM = serialization.Encoding.PEM

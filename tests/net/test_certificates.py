@@ -11,7 +11,9 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from colonnade.errors import CertificateError
-from colonnade.net.stream.certificates import Credentials, der, issue, make_authority, names_in
+from colonnade.net.stream.authority import issue, make_authority
+from colonnade.net.stream.certificates import Credentials
+from colonnade.net.stream.pem_files import der, names_in
 
 
 @pytest.fixture

@@ -43,7 +43,8 @@ from colonnade.messages import Backward, Piece, Stop
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream import tls_channel
-from colonnade.net.stream.certificates import Credentials, issue, make_authority
+from colonnade.net.stream.authority import issue, make_authority
+from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.tls import STRANGERS
 from colonnade.net.stream.wire import NetworkWire

@@ -21,7 +21,8 @@ from colonnade.messages import Piece
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.framing import prefix
 from colonnade.net.stream import tls_channel
-from colonnade.net.stream.certificates import Credentials, issue, make_authority
+from colonnade.net.stream.authority import issue, make_authority
+from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.tls import STRANGERS as STRANGERS_LIMIT
 from colonnade.net.stream.tls import TlsEngine, _context
 from colonnade.net.stream.tls_channel import TlsChannel

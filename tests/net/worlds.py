@@ -24,7 +24,8 @@ from colonnade.net.endpoint import Endpoint
 from colonnade.net.local import LocalHub
 from colonnade.net.network import Clock, Wire
 from colonnade.net.simulated import Faults, Link, SimulatedHub
-from colonnade.net.stream.certificates import Credentials, issue, make_authority
+from colonnade.net.stream.authority import issue, make_authority
+from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.tls import TlsEngine
 from colonnade.net.stream.wire import NetworkWire

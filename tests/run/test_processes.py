@@ -22,7 +22,7 @@ from tests.patience import PATIENCE_S
 from colonnade.data.prepare.party_data import PartyData
 from colonnade.errors import DataError, PeerLost
 from colonnade.job import Job, job_from
-from colonnade.net.stream.certificates import issue
+from colonnade.net.stream.authority import issue
 from colonnade.run.federate import federate, prepare
 from colonnade.run.fork_server import Running
 from colonnade.run.processes import collect, lay_out, start, stop_all, wait

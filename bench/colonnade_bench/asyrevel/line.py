@@ -13,7 +13,8 @@ from colonnade.arrays import Numbers
 from colonnade.messages import Reply, Upload
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.stream.certificates import Credentials, issue, make_authority
+from colonnade.net.stream.authority import issue, make_authority
+from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.wire import network_wire
 

@@ -29,7 +29,7 @@ from colonnade.deploy.daemon import commands
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.terms.contract import terms_from
 from colonnade.deploy.terms.terms import Terms
-from colonnade.net.stream.certificates import issue, make_authority
+from colonnade.net.stream.authority import issue, make_authority
 from colonnade.net.stream.port import free_ports
 from colonnade.run.processes import stop_all
 

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from colonnade.deploy.daemon.commands import PredictRequest, ReloadRequest, StatusRequest, TrainRequest
 from colonnade.errors import ColonnadeError
-from colonnade.net.stream.certificates import issue
+from colonnade.net.stream.authority import issue
 from colonnade_bench.deploy.distant import Distant, made_up
 
 NAMES = ("bank", "shop", "telecom")

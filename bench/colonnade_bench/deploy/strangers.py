@@ -7,7 +7,7 @@ import socket
 import ssl
 from pathlib import Path
 
-from colonnade.net.stream.certificates import issue, make_authority
+from colonnade.net.stream.authority import issue, make_authority
 
 
 def stranger(

@@ -28,7 +28,7 @@ from colonnade.deploy.models import stored_shares
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import ColonnadeError, ShareError
-from colonnade.net.stream.certificates import issue, make_authority
+from colonnade.net.stream.authority import issue, make_authority
 from colonnade.net.stream.port import free_ports
 from colonnade.run.processes import stop_all
 

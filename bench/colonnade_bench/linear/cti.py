@@ -19,7 +19,8 @@ from colonnade.messages import Announce
 from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.simulated import Link, SimulatedHub
-from colonnade.net.stream.certificates import Credentials, issue, make_authority
+from colonnade.net.stream.authority import issue, make_authority
+from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.wire import network_wire
 

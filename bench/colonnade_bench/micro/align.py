@@ -26,7 +26,8 @@ from colonnade.arrays import Digests
 from colonnade.conversations.align import AlignTerms, Method, align
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.stream.certificates import Credentials, issue, make_authority
+from colonnade.net.stream.authority import issue, make_authority
+from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.wire import network_wire
 from colonnade.secure.keys import agree

@@ -63,19 +63,19 @@ def certs(
 
 def _make(folder: Path, parties: tuple[str, ...], days: int, asked: Path | None, *, request: bool) -> None:
     """Make requests, sign one, or issue certificates, after making the authority if there is none yet."""
-    from colonnade.net.stream import certificates
-    from colonnade.net.stream.certificates import issue, make_authority
+    from colonnade.net.stream import authority
+    from colonnade.net.stream.authority import issue, make_authority
 
     if bool(parties) == (asked is not None) or (request and asked is not None):
         raise click.UsageError("name parties, or give --sign PARTY.csr")
     if request:
         for party in parties:
-            certificates.request(folder, party)
+            authority.request(folder, party)
         return
 
     if not (folder / "ca.crt").exists():
         make_authority(folder, days=days)
     if asked is not None:
-        certificates.sign_request(folder, asked, days=days)
+        authority.sign_request(folder, asked, days=days)
     for party in parties:
         issue(folder, party, days=days)

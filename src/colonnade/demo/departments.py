@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.net.stream.certificates import issue, make_authority
+from colonnade.net.stream.authority import issue, make_authority
 from colonnade.net.stream.port import free_ports
 
 # ten measures, each as mean, standard error and worst value over the nuclei of a sample

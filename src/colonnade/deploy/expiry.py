@@ -10,7 +10,7 @@ from pathlib import Path
 
 from colonnade.deploy.settings import Settings
 from colonnade.errors import CertificateError
-from colonnade.net.stream.certificates import LISTS, end_of, end_of_lists
+from colonnade.net.stream.pem_files import LISTS, end_of, end_of_lists
 
 SOON_DAYS = 30  # before a certificate ends that is said
 

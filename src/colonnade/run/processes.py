@@ -32,7 +32,7 @@ from colonnade.data.prepare.party_data import PartyData
 from colonnade.data.split import store
 from colonnade.disk import on_disk
 from colonnade.errors import ColonnadeError, DataError, JobError, PeerLost
-from colonnade.net.stream.certificates import issue, make_authority
+from colonnade.net.stream.authority import issue, make_authority
 from colonnade.net.stream.port import free_ports
 from colonnade.result import Moment
 from colonnade.run import fork_server

@@ -23,7 +23,8 @@ from colonnade.deploy.daemon.check import survey
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.errors import CertificateError, ColonnadeError, JobError, Refused
-from colonnade.net.stream.certificates import der, issue, make_authority
+from colonnade.net.stream.authority import issue, make_authority
+from colonnade.net.stream.pem_files import der
 from colonnade.net.stream.port import free_ports
 
 PAIR = ("bank", "shop")

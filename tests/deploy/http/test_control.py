@@ -19,7 +19,7 @@ from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.http.routes import ROUTES
 from colonnade.deploy.settings import read_settings
 from colonnade.errors import JobError
-from colonnade.net.stream.certificates import issue
+from colonnade.net.stream.authority import issue
 from colonnade.net.stream.port import free_ports
 
 aiohttp = pytest.importorskip("aiohttp")

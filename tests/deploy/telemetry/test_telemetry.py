@@ -28,7 +28,7 @@ from colonnade.deploy.telemetry import metrics
 from colonnade.deploy.telemetry.traces import Tracer
 from colonnade.deploy.telemetry_settings import Telemetry, check_telemetry
 from colonnade.errors import JobError
-from colonnade.net.stream.certificates import issue, make_authority
+from colonnade.net.stream.authority import issue, make_authority
 from colonnade.net.stream.port import free_ports
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "deploy"

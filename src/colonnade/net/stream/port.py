@@ -13,8 +13,8 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from random import SystemRandom
 
-from colonnade.net.stream.certificates import names_in
 from colonnade.net.stream.channel import Address, Channel, Transport
+from colonnade.net.stream.pem_files import names_in
 
 _NEVER_LENT = range(15_000, 32_768)  # Linux lends ports from 32768 on, other systems from 49152 on
 _TRIES = 1000

@@ -17,11 +17,12 @@ from collections.abc import Awaitable, Mapping
 from colonnade.errors import CertificateError, ColonnadeError, NetworkError, PeerLost, PeerUnreachable
 from colonnade.net.framing import stream_framing
 from colonnade.net.network import Deliver, Lost, Restored
-from colonnade.net.stream.certificates import Credentials, names_in
+from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import CLOSE_S, Address, Channel, Transport
 from colonnade.net.stream.connection import PROTOCOL, Connection
 from colonnade.net.stream.outbox import Outbox
 from colonnade.net.stream.peer_link import PeerLink
+from colonnade.net.stream.pem_files import names_in
 from colonnade.net.stream.tls import TlsEngine
 
 CONNECT_S = RECONNECT_S = 30.0
