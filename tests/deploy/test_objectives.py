@@ -81,7 +81,7 @@ def test_weights_are_those_of_scikit_learn(tmp_path: Path, balanced: bool) -> No
             "exposure": str(1 + 4 * (float(row["age"]) > 0)),
         },
     )
-    settle(consortium, "bank")
+    settle(consortium, "bank", more='test_scores = "keep"\n')
     config = consortium.config("bank")
     config.write_text(config.read_text().replace('label = "repaid"', 'label = "repaid"\nweight = "exposure"'))
     parties = {

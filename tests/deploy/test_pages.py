@@ -26,7 +26,7 @@ TOKEN = "a-token-of-some-length"  # noqa: S105
 Visit = Callable[[dict[str, Daemon], Any, Any, str], Awaitable[None]]
 
 
-def at_shop(tmp_path: Path, visit: Visit, policy: str = ASK) -> None:
+def at_shop(tmp_path: Path, visit: Visit, policy: str = ASK, *, apart: bool = False) -> None:
     """Run a visit to the shop's page: it gets the daemons, the site, an HTTP client and the address."""
     from colonnade.deploy.http.pages.site import Site
 
@@ -48,7 +48,7 @@ def at_shop(tmp_path: Path, visit: Visit, policy: str = ASK) -> None:
         finally:
             await site.close()
 
-    together(consortium, program)
+    together(consortium, program, apart=apart)
 
 
 async def page(client: Any, url: str, **more: Any) -> tuple[int, str]:
@@ -182,7 +182,7 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
         await operators.approve(daemons["shop"], seen.run, ADA)
         await first
         train = heard(daemons["bank"], job(), [])
-        await waiting(daemons["shop"])
+        await until(lambda: bool(daemons["shop"].approvals.estimates))
         with browser() as chromium:
 
             async def shown(name: str, **how: Any) -> str:
@@ -198,10 +198,11 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
                 text = await shown(name, **how)
                 assert "Waiting for your approval" in text
                 assert "I have read what it gives away" in text
+                assert re.search(r"about .* rounds", text)
                 assert (tmp_path / f"{name}.png").stat().st_size > 10_000
             plain = await asyncio.to_thread(chromium.dom, f"{url}/")
             assert "sign in" in plain
         train.cancel()
         await asyncio.gather(train, return_exceptions=True)
 
-    at_shop(tmp_path, visit)
+    at_shop(tmp_path, visit, apart=True)

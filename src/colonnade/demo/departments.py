@@ -53,6 +53,7 @@ labels = "blind"         # nobody but the clinic learns a diagnosis, or what one
 _SETTINGS = """\
 name = "{party}"
 listen = "127.0.0.1:{port}"
+test_scores = "keep"     # for the curves of the report
 
 [peers]
 {peers}

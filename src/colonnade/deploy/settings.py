@@ -199,7 +199,7 @@ class Settings(Section, frozen=True, kw_only=True):
     engine: EngineTerms = HERE  # who computes here on rows of linear models and trees
     memory: str = "4GB"  # what a training may use here; larger columns are prepared and used in pieces
     retention_days: int | None = None  # models that are older and not in use are deleted
-    test_scores: Literal["keep", "drop"] = "keep"  # of test rows, at the label holder, for reports and drift
+    test_scores: Literal["keep", "drop"] = "drop"  # of test rows, at the label holder, for reports and drift
     line_mbps: float = 100.0  # what lines to peers carry, for estimates of what a run will take
     peers: dict[str, str]
     data: dict[str, Entry] = msgspec.field(default_factory=dict)

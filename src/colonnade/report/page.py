@@ -109,7 +109,12 @@ def _quality(one: ReportFacts) -> list[Html]:
         found.append(quality(one.scores, result.data, one.loss))
     elif result.metrics:
         found.append(
-            tag("p", "There are no scores of single test rows here, so there are no curves.", class_="soft")
+            tag(
+                "p",
+                "There are no scores of single test rows here, so there are no curves. "
+                'A daemon keeps them with test_scores = "keep" in the label holder\'s settings.',
+                class_="soft",
+            )
         )
     else:
         found.append(tag("p", "Metrics are known to the label holders, not here.", class_="soft"))

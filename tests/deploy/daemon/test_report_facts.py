@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.deploy.companies import job, lay_out, settled, together
+from tests.deploy.companies import job, lay_out, settle, settled, together
 
 from colonnade.deploy.books.journal import Journal
 from colonnade.deploy.daemon.daemon import Daemon
@@ -55,6 +55,7 @@ def test_a_party_that_wants_it_sees_its_own_timeline_and_nobody_elses(tmp_path: 
 def test_every_party_has_a_report_of_its_own(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "colonnade.party")
     consortium = lay_out(tmp_path)
+    settle(consortium, "bank", more='test_scores = "keep"\n')
 
     async def program(daemons: dict[str, Daemon]) -> None:
         await daemons["bank"].train(job())

@@ -50,7 +50,8 @@ def test_service(tmp_path: Path) -> None:
     where, file = f"127.0.0.1:{port}", "token"
     serve = Serve(listen=where, model="repaid", data="applicants", token_file=file, max_ids=50)
     text = consortium.config("bank").read_text() + "[limits]\nrefreshes_an_hour = 2\n"
-    consortium.config("bank").write_text(f'monitor = "127.0.0.1:{pages}"\n' + text)
+    first = f'monitor = "127.0.0.1:{pages}"\ntest_scores = "keep"\n'
+    consortium.config("bank").write_text(first + text)
     applicants = ids_of(tmp_path / "bank" / "applicants.csv", "id")
 
     from colonnade.deploy.http.service import Service

@@ -87,13 +87,14 @@ def test_what_a_partner_still_has_scored_is_not_too_old(
     companies.together(consortium, program)
 
 
-def test_scores_of_test_rows_are_not_stored_where_the_settings_say_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", ["", 'test_scores = "keep"\n'])
+def test_scores_of_test_rows_are_stored_only_where_the_settings_say_so(tmp_path: Path, more: str) -> None:
     consortium = companies.lay_out(tmp_path)
-    companies.settle(consortium, "bank", more='test_scores = "drop"\n')
+    companies.settle(consortium, "bank", more=more)
 
     async def program(daemons: Any) -> None:
         model = (await daemons["bank"].train(companies.job(train={"epochs": 2, "batch": 32}))).model
         await companies.settled(daemons["bank"])
-        assert not [name for name in left(daemons["bank"], model) if "scores" in name]
+        assert any("scores" in name for name in left(daemons["bank"], model)) == bool(more)
 
     companies.together(consortium, program)

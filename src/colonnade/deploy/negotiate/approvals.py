@@ -158,6 +158,11 @@ class Approvals:
         """Have a proposal on disk, with who has approved it so far."""
         replace_file(self.folder / f"{held.number}.json", msgspec.json.encode(held.waiting))
 
+    def expect(self, run: int, cost: Estimate | str) -> None:
+        """Keep what a proposal will cost, or why nobody can tell, if it still waits."""
+        if run in self.held:
+            self.estimates[run] = cost
+
     def find(self, number: str, digest: str | None = None) -> Held:
         """Return the proposal with this number; JobError if it does not wait, or is not the one that was
         seen."""

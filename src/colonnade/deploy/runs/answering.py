@@ -165,7 +165,7 @@ class Answering:
         log.warning("%s proposes %s: run %s waits for approval", peer, held.about, held.number)
         self.runs.journal.note(f"{held.about} of {peer} waits for approval: proposal {held.number}")
         await self.runs.peers.send(peer, Pending(number, rule.approval_s))
-        self.costs.find_out(held, self.approvals.estimates)
+        self.costs.find_out(held, self.approvals.expect)
         return None
 
     def _check_scores(self, peer: str, proposal: Proposal) -> None:
@@ -202,7 +202,7 @@ class Answering:
             held.asked_again = True
             await self.runs.peers.send(peer, Pending(run, max(1.0, held.left())))
             if run not in self.approvals.estimates:
-                self.costs.find_out(held, self.approvals.estimates)
+                self.costs.find_out(held, self.approvals.expect)
             return True
         if live is not None and live.proposer == peer and live.state == "proposed":
             await self.runs.forget(live, "withdrawn", f"{peer} proposes it again")

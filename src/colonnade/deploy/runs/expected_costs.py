@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from colonnade.deploy.negotiate.approvals import Held
@@ -27,19 +28,19 @@ class ExpectedCosts:
         if len(self.sizes) > MOST:
             del self.sizes[next(iter(self.sizes))]
 
-    def find_out(self, held: Held, estimates: dict[int, Estimate | str]) -> None:
+    def find_out(self, held: Held, keep: Callable[[int, Estimate | str], None]) -> None:
         """Begin to find out what a training that waits will cost, where this daemon has processes of its
         own."""
         if self.runs.apart and isinstance(held.work, Contract):
-            self.runs.spawn(self._find_out(held, estimates))
+            self.runs.spawn(self._find_out(held, keep))
 
-    async def _find_out(self, held: Held, estimates: dict[int, Estimate | str]) -> None:
+    async def _find_out(self, held: Held, keep: Callable[[int, Estimate | str], None]) -> None:
         settings, waiting = self.runs.settings, held.waiting
         said = self.sizes.get((waiting.proposer, waiting.run))
         trip = self.runs.peers.slowest(held.terms.parties)
         sizes = None if said is None or min(said) < 0 or not said[0] else (waiting.proposer, *said)
         request = requested(settings, held.terms, (waiting.rows, waiting.width), sizes, trip)
         try:
-            estimates[waiting.run] = await estimated(request)
+            keep(waiting.run, await estimated(request))
         except ColonnadeError as error:
-            estimates[waiting.run] = str(error)
+            keep(waiting.run, str(error))
