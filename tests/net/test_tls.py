@@ -6,6 +6,7 @@ import asyncio
 import gc
 import socket
 import ssl
+import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -318,6 +319,27 @@ def test_a_party_may_leave_in_the_moment_in_which_a_stranger_comes() -> None:
             return await asyncio.to_thread(stranger.recv, 1)
 
     assert asyncio.run(program()) == b""
+
+
+def test_a_connection_that_the_peer_has_torn_down_can_be_closed() -> None:
+    """An error there ended the search for a peer, and the line never stood again."""
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as port:
+            said: list[Exception | None] = []
+            client = _context(ssl.PROTOCOL_TLS_CLIENT, credentials(PAIR[0]))
+            engine = TlsEngine(credentials(PAIR[0]))
+            _, channel = await asyncio.get_running_loop().create_connection(
+                lambda: TlsChannel(client, said.append, lambda error: error, engine._poller, server=False),
+                *port.getsockname(),
+            )
+            there, _ = port.accept()
+            there.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            there.close()  # with a reset, which asyncio has not noticed yet
+            channel.close()
+            await until(channel._transport.is_closing)
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("visit", [garbage, no_certificate, hangs_up])

@@ -97,9 +97,13 @@ class TlsChannel(asyncio.BufferedProtocol):
             self._closing = True
             self._unwatch()
             self._transport.resume_reading()  # to notice when the peer has closed as well
-            # half-closed: the peer can still read what was written, an alert or a refusal above all
-            self._transport.write_eof()
-            self._abort_after(CLOSE_S)
+            try:
+                # half-closed: the peer can still read what was written, an alert or a refusal above all
+                self._transport.write_eof()
+            except OSError:  # the peer has torn it down already, which asyncio has not told us yet
+                self._transport.abort()
+            else:
+                self._abort_after(CLOSE_S)
 
     def abort(self) -> None:
         self._closing = True
