@@ -107,16 +107,12 @@ async def connected(daemons: dict[str, Daemon]) -> None:
 
 
 def together(
-    consortium: Consortium,
-    program: Callable[[dict[str, Daemon]], Awaitable[Any]],
-    *,
-    apart: bool = False,
-    **versions: str,
+    consortium: Consortium, program: Callable[[dict[str, Daemon]], Awaitable[Any]], **versions: str
 ) -> Any:
     """Run a program with all daemons connected, and return its result."""
 
     async def main() -> Any:
-        async with running(consortium, apart=apart, versions=versions) as daemons:
+        async with running(consortium, versions=versions) as daemons:
             return await program(daemons)
 
     logging.getLogger("colonnade").setLevel(logging.DEBUG)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.browser import browser
-from tests.deploy.companies import ADA, connected, job, lay_out, read_decisions, settle, together
+from tests.deploy.companies import ADA, job, lay_out, read_decisions, running, settle
 from tests.deploy.negotiate.test_approvals import ASK, heard, waiting
 from tests.patience import until
 
@@ -38,17 +38,17 @@ def at_shop(tmp_path: Path, visit: Visit, policy: str = ASK, *, apart: bool = Fa
     more = f'monitor = "127.0.0.1:{port}"\nmonitor_token_file = "page-token"\n'
     settle(consortium, "shop", policy, more)
 
-    async def program(daemons: dict[str, Daemon]) -> None:
-        await connected(daemons)
-        site = Site(daemons["shop"])
-        await site.open()
-        try:
-            async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
-                await visit(daemons, site, client, f"http://127.0.0.1:{port}")
-        finally:
-            await site.close()
+    async def main() -> None:
+        async with running(consortium, apart=apart) as daemons:
+            site = Site(daemons["shop"])
+            await site.open()
+            try:
+                async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
+                    await visit(daemons, site, client, f"http://127.0.0.1:{port}")
+            finally:
+                await site.close()
 
-    together(consortium, program, apart=apart)
+    asyncio.run(main())
 
 
 async def page(client: Any, url: str, **more: Any) -> tuple[int, str]:
