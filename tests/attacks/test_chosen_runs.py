@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,41 @@ def test_columns_that_are_said_to_be_too_small_are_refused(
     plan, data = plan_for(random_job(tables, "lbfgs", train={"epochs": 3}, secure=BLIND), tables)
     with pytest.raises(ProtocolError, match="party1 says that a column's largest number"):
         launch(Launch(plan, data))
+
+
+def test_a_label_holder_that_says_that_noise_is_less_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise of the owner's hides its scores: how loud it is, is no matter of the label holder's alone."""
+    telling = PeerLine.tell
+
+    async def lies(line: PeerLine, *told: int) -> None:
+        if line.net.me == "party0" and len(told) == 2:
+            told = (told[0] - 1, told[1])
+        await telling(line, *told)
+
+    monkeypatch.setattr(PeerLine, "tell", lies)
+    tables = made(rows=ROWS, test=0)
+    plan, data = plan_for(random_job(tables, "lbfgs", train={"epochs": 3}, secure=BLIND), tables)
+    with pytest.raises(ProtocolError, match="party0 says that noise is less than the job does"):
+        launch(Launch(plan, data))
+
+
+def test_noise_hides_the_row_that_weighs_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows' weights are the label holder's to choose: one row that is nearly all would be the gradient."""
+    loud, drawn = set(), OwnNoise.gaussian
+
+    def noted(self: Any, ring: Any, codes: Any, rows: float, *rest: Any) -> Any:
+        loud.add(rows)
+        return drawn(self, ring, codes, rows, *rest)
+
+    monkeypatch.setattr(OwnNoise, "gaussian", noted)
+    tables = made(rows=ROWS, test=0, weighted=True)
+    weight = np.ones(ROWS)
+    weight[7] = 5.0
+    train = {**tables.train, "party0": replace(tables.train["party0"], weight=weight)}
+    tables = replace(tables, train=train)
+    plan, data = plan_for(random_job(tables, "lbfgs", train={"epochs": 2}, secure=BLIND), tables)
+    launch(Launch(plan, data))
+    assert min(loud) >= 3.0 * weight[7]
 
 
 def test_runs_add_up_and_the_account_is_what_ends_them(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ Columns are dealt to two parties, of which the first holds the label; everything
 says nothing. CPU seconds are those of both parties in one process, with their columns' set-up, reading and
 the comparison with pooled columns apart; `set-up` is a run of one pass without theta. --wan prints the time
 of a simulated network with this latency, one way, in ms. Blind runs differ in their noise: of `--repeat` runs
-the mean is printed.
+the mean is printed. --way says how polynomials are multiplied: without it as fast as the machine can.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from colonnade.attacks.audit import audit
 from colonnade.data.table import INTERCEPT, Table
 from colonnade.job import Job, job_from
 from colonnade.run.federate import Finished, Tables, federate, run_tables
+from colonnade.secure.lattice.arithmetic import WAYS, using
 
 SETS = ("a9a", "uci-credit", "givemesomecredit", "breast-cancer")
 MODES: dict[str, dict[str, str]] = {
@@ -146,8 +147,9 @@ def main() -> None:
     parser.add_argument("--grow", nargs="*")
     parser.add_argument("--audit", nargs="*")
     parser.add_argument("--modes", nargs="*", choices=list(MODES), default=list(MODES))
+    parser.add_argument("--way", choices=WAYS, default=WAYS[-1])
     given = parser.parse_args()
-    with threadpool_limits(1):
+    with threadpool_limits(1), using(given.way):
         if given.wan is not None:
             wan(given.wan, given.sets, given.modes)
         elif given.grow is not None:

@@ -78,7 +78,7 @@ class OwnNoise:
         if not float(deviation.max(initial=0.0)) < LOUDEST * 2 ** (ring.cut - 1):
             raise FixedPointOverflow(
                 f"secure.noise: noise of {rows:.3g} rows leaves nothing of a gradient of this data; ask for "
-                "less, for fewer passes or a larger epsilon"
+                "less, for fewer passes or a larger epsilon, and cap the weight of a row far above all others"
             )
         return self.words(deviation, purpose, number)
 

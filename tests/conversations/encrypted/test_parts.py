@@ -125,7 +125,7 @@ def test_noise_never_shows_the_key_and_never_drowns_everything() -> None:
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_epsilon_is_that_of_all_passes(epsilon: float) -> None:
     terms = Encrypted(passes=9, noise=3.0, epsilon=epsilon)
-    loud = Loudness.of(terms, spread=2.0, longest=1.7)
+    loud = Loudness.of(terms, heaviest=1.0, longest=1.7)
     assert delta_of(loud.rows / (1.7 * 3), epsilon) <= 1e-5
     assert loud.rows < 1.1 * deviation_for(epsilon, 1e-5) * 1.7 * 3
     accountant = pytest.importorskip("colonnade.privacy.accountant")

@@ -20,12 +20,14 @@ from colonnade.conversations.linear.noisy.rare import gram
 from colonnade.conversations.linear.noisy.row_noise import Loudness
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.own_noise import OwnNoise
-from colonnade.errors import JobError
+from colonnade.errors import JobError, ProtocolError
 from colonnade.job.plan import Noisy
 from colonnade.losses import labels_of, weights_of
 from colonnade.models.linear import rows_of
 from colonnade.regularizers import Penalty
 from colonnade.state import Declared
+
+SURELY = 0.999  # of the own longest row: it is told rounded
 
 
 class NoisyParty(ABC):
@@ -61,12 +63,20 @@ class NoisyParty(ABC):
         """Return the unit of theta, as a power of two, and settle how loud noise is: for rows no longer than
         this, every column in units of its largest number. At the label holder."""
         holder, weight = self.context.label_holder, self.weight
-        spread = 1.0 if weight is None else float(np.sqrt(np.mean(weight**2)))
-        heaviest = 1.0 if weight is None else float(weight.max())
-        self.loudness = Loudness.of(self.terms, spread, heaviest * longest)
+        heaviest = 1.0 if weight is None else max(1.0, float(weight.max()))
+        self.loudness = Loudness.of(self.terms, heaviest, longest)
         start = holder.start if self.free else 0.0
         size = float(np.sqrt(np.mean(holder.loss.dz(np.full(len(self.y), start), holder.y) ** 2)))
         return round(np.log2(size)) if self.form.scaled and size else 0
+
+    def heard_loudness(self, code: int, longest: float) -> Loudness:
+        """Return how loud the label holder says that noise is; refuse less than the job's for own rows of
+        this length, since it hides own columns, too."""
+        if code < Loudness.of(self.terms, 1.0, SURELY * longest).code:
+            raise ProtocolError(
+                f"{self.context.evaluator} says that noise is less than the job does: it would hide nothing"
+            )
+        return Loudness(code, self.loudness.epsilon)
 
     def begin(self, spread: Floats, together: float = 1.0) -> None:
         """Make the first matrix, of noise that spreads so, and the weights to begin with.

@@ -30,10 +30,16 @@ class Loudness:
         return float(2.0 ** (self.code / STEPS))
 
     @staticmethod
-    def of(terms: Noisy, spread: float, longest: float) -> Loudness:
-        """Return how loud noise must be; `spread` is a usual row's weight, `longest` the heaviest row."""
-        rows = terms.noise * spread
+    def of(terms: Noisy, heaviest: float, longest: float) -> Loudness:
+        """Return how loud noise must be, of which the heaviest row has this weight, 1 being usual, and the
+        longest this length.
+
+        Noise of usual rows would not hide a row that weighs hundreds of times as much: the label holder, who
+        chooses weights, would read the other's score of it.
+        """
+        rows = terms.noise
         if terms.epsilon is not None:
             rows = deviation_for(terms.epsilon, terms.delta) * longest * math.sqrt(terms.passes)
+        rows *= heaviest
         code = math.ceil(STEPS * math.log2(max(rows, 2.0**-20)) - 1e-9)
         return Loudness(code, terms.epsilon)

@@ -7,12 +7,15 @@ new. It hides the asker's key as well, for which far less would do (`Coefficient
 
 What each side learns: the asker the total scores of the rows it names, to 1/256. Between companies the parts
 themselves are moved by chance, by half a standard error of a weight (`parties.parted`): an asker chooses its
-rows, and an owner would read its weights off their scores.
+rows, and an owner reads its weights off their scores. One of more columns than one for 50 rows, or of which
+a row is more than a tenth of its own fit, would read labels of rows off these, so it may not ask; the first
+is checked at both parties, the second, as in training, at the owner.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +27,7 @@ from colonnade.conversations.linear.noisy.rare import dense
 from colonnade.conversations.linear.parted.both_blocks import Blocks
 from colonnade.conversations.linear.parted.turned_columns import SCORED
 from colonnade.conversations.linear.parted.wave_theta import PERIOD
+from colonnade.conversations.own_noise import OwnNoise
 from colonnade.conversations.peer_line import PeerLine, parts_of
 from colonnade.conversations.predict import CHUNK, Holding, Session
 from colonnade.errors import DataError
@@ -49,8 +53,10 @@ CONSTANT, ANSWER = 12.8, 8.0  # kB of a ciphertext, and of an answer
 _SPREAD = 2.0**16 * np.sqrt(4 / 12)  # of four uniform numbers of 16 bits
 
 
-def kept(turn: Floats, own: Words, others: Words, unit: float, start: float, secret: bytes) -> Arrays:
-    """Return what a party keeps."""
+def kept(
+    turn: Floats, own: Words, others: Words, unit: float, start: float, secret: bytes, *, holder_alone: bool
+) -> Arrays:
+    """Return what a party keeps; `holder_alone` is whether the label holder alone may ask for scores."""
     return {
         "turn": turn,
         "own": own,
@@ -58,6 +64,7 @@ def kept(turn: Floats, own: Words, others: Words, unit: float, start: float, sec
         "unit": np.array([unit]),
         "start": np.array([start]),
         "secret": np.frombuffer(subkey(secret, "noise of scores"), dtype=np.uint8).copy(),
+        "holder_alone": np.array([float(holder_alone)]),
     }
 
 
@@ -85,6 +92,7 @@ class PartedScorer:
     ring: CoefficientParameters
     me: str
     peer: str
+    holder: str
     X: Matrix | None = None
     _line: PeerLine | None = field(default=None, init=False)
 
@@ -94,7 +102,7 @@ class PartedScorer:
         if plan.blind is None or plan.blind.encrypted is None:
             raise DataError("these weights are in parts, and the plan does not say so")
         peer = next(party for party in plan.parties if party != me)
-        return PartedScorer(arrays, ring_of(plan.blind.encrypted), me, peer, X)
+        return PartedScorer(arrays, ring_of(plan.blind.encrypted), me, peer, plan.evaluator, X)
 
     @property
     def rows(self) -> int:
@@ -119,12 +127,17 @@ class PartedScorer:
         return np.concatenate(told) if told else None
 
     async def _some(self, line: PeerLine, X: Matrix, asker: str) -> Floats | None:
+        if asker != self.holder and np.asarray(self.arrays["holder_alone"]).any():
+            raise DataError(
+                f"secure.reveal = 'never': scores would tell {asker} its weights, and through them labels "
+                f"of rows, as its columns are too many or hang on few rows; let {self.holder} ask for scores"
+            )
         numbers = self._whole(X)
         words = await self._words(line, numbers)
         cut = self.ring.cut
         mask, start = np.uint64(2**cut - 1), np.asarray(self.arrays["start"], dtype=np.float64)
         if self.me != asker:
-            words += self._noise(numbers).view(np.uint64)
+            words += self._noise(numbers).view(np.uint64) + self._fresh(len(words))
             line.let_open(len(words), Topic.PREDICT)
             await line.seal((words & mask).astype("<u8").tobytes() + start.astype("<f8").tobytes())
             return None
@@ -164,6 +177,12 @@ class PartedScorer:
         size = NOISE / PERIOD * 2.0**self.ring.cut / _SPREAD
         found: Rows = np.rint((drawn.sum(axis=1) - 2.0 * (2**16 - 1)) * size).astype(np.int64)
         return found
+
+    def _fresh(self, count: int) -> Words:
+        """Return a little noise, other each time: that of a row cancels where a request names it twice, and
+        what is left would be equations of the key."""
+        deviation = np.full(count, self.ring.least_noise / self.ring.unit)
+        return OwnNoise(os.urandom(32)).words(deviation, "key", 0).view(np.uint64)
 
 
 def scorer(holding: Holding) -> PartedScorer:

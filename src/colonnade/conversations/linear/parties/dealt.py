@@ -38,7 +38,6 @@ from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import MEGA, Mark
 from colonnade.conversations.linear.noisy import whole_columns
 from colonnade.conversations.linear.noisy.party import NoisyParty
-from colonnade.conversations.linear.noisy.row_noise import Loudness
 from colonnade.conversations.linear.noisy.whole_columns import WholeColumns
 from colonnade.conversations.linear.parties.blind_refusals import refuse_wide
 from colonnade.conversations.linear.settings import FullSettings
@@ -100,7 +99,7 @@ class DealtParty(NoisyParty):
     async def set_up(self) -> None:
         """Agree on noise and unit, make the first matrix, and veil columns."""
         told = await self._sum(np.array([self.columns.longest**2]), self._settled, 2)
-        self.loudness = Loudness(int(told[0]), self.loudness.epsilon)
+        self.loudness = self.heard_loudness(int(told[0]), self.columns.longest)
         self.unit = 2.0 ** int(told[1])
         # blocks that go together bend alike: a step of all of them at once would go too far
         self.begin(

@@ -44,7 +44,6 @@ from colonnade.conversations.linear.encrypted.home_columns import ROWS, HomeColu
 from colonnade.conversations.linear.noisy.noisy_lbfgs import few_bits
 from colonnade.conversations.linear.noisy.party import NoisyParty
 from colonnade.conversations.linear.noisy.product_forms import LOUD, Form, Reaches, Whole, code_of, size_of
-from colonnade.conversations.linear.noisy.row_noise import Loudness
 from colonnade.conversations.linear.parties.blind_refusals import refuse_wide
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.peer_line import PeerLine
@@ -280,7 +279,7 @@ class OwnerSide(EncryptedParty):
     async def agree(self) -> int:
         """Learn how loud the noise is, and in which unit theta is."""
         code, unit = (await self.line.told(2, -160, 160)).tolist()
-        self.loudness = Loudness(code)
+        self.loudness = self.heard_loudness(code, self.columns.longest)
         return int(unit)
 
     async def gradient_at(self, scores: Floats, *, first: bool) -> Floats:
