@@ -20,7 +20,7 @@ from colonnade.cli.machine import JSON, print_json
     help="Sign this request (PARTY.csr) by the authority in DIR.",
 )
 @click.option(
-    "--days", type=click.IntRange(1, 3650), default=365, show_default=True, help="How long they hold."
+    "--days", type=click.IntRange(1, 3650), default=365, show_default=True, help="Days until they expire."
 )
 @JSON
 def certs(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     "--algorithms", "names", metavar="A,B,...", help="Algorithms to train. [default: one of each kind]"
 )
 @click.option(
-    "--accept", metavar="LEAK,...", help="Leave out those that would open more than this: labels,scores,..."
+    "--accept", metavar="LEAK,...", help="Leave out those that would reveal more than this: labels,scores,..."
 )
 @click.option(
     "--out", "-o", type=click.Path(path_type=Path), help="Where results go. [default: runs/JOB-compared]"
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def compare(job_file: Path, names: str | None, accept: str | None, out: Path | None, as_json: bool) -> None:
     """Train several algorithms on the same rows of JOB.toml, and measure them on the same test rows.
 
-    Each run is kept in a folder of its own, and report.html has all of them side by side. What a run would
-    open between companies stands beside how good it is. The test rows choose the winner, so its figures are a
-    little kind; `colonnade tune --algorithms` chooses on training rows that are held back.
+    Each run is kept in a folder of its own, and report.html shows them side by side, with what each would
+    reveal between companies. The test rows choose the winner, so its figures are slightly optimistic;
+    `colonnade tune --algorithms` chooses on training rows that are held back.
 
     \b
     Example:

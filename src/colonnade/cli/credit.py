@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def credit() -> None:
-    """What a risk department asks of a model: WOE, points, KS, calibration, a card.
+    """Compute weight of evidence, scorecards, KS, stability and model cards.
 
     \b
     Example:
@@ -68,7 +68,7 @@ def woe(job_file: Path, bins: bool, as_json: bool) -> None:
 @FOLDER
 @JSON
 def measure(folder: Path, as_json: bool) -> None:
-    """KS, Gini, Brier, Hosmer-Lemeshow and the lift table of the test rows of the run in DIR.
+    """Show KS, Gini, Brier, Hosmer-Lemeshow and the lift table of the test rows of the run in DIR.
 
     \b
     Example:
@@ -111,7 +111,7 @@ def measure(folder: Path, as_json: bool) -> None:
 @click.argument("scores", metavar="SCORES.csv", type=click.Path(path_type=Path))
 @JSON
 def stability(folder: Path, scores: Path, as_json: bool) -> None:
-    """PSI of the scores in SCORES.csv against the test rows of the run in DIR.
+    """Show the PSI of the scores in SCORES.csv against the test rows of the run in DIR.
 
     \b
     Example:
@@ -134,7 +134,7 @@ def stability(folder: Path, scores: Path, as_json: bool) -> None:
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Write it there instead of printing it.")
 @JSON
 def card(folder: Path, out: Path | None, as_json: bool) -> None:
-    """A model card of the run in DIR, in Markdown.
+    """Write a model card of the run in DIR, in Markdown.
 
     \b
     Example:

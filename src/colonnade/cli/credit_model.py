@@ -34,7 +34,7 @@ ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
 def scorecard(
     folder: Path, pdo: float, base_score: float, base_odds: float, exact: bool, as_json: bool
 ) -> None:
-    """The points of every bin, from a run whose columns were weighed (woe = true under [data]).
+    """Show the points of every bin, from a run whose columns were weighed (woe = true under [data]).
 
     \b
     Example:
@@ -57,7 +57,7 @@ def scorecard(
 @FOLDER
 @JSON
 def coefficients(folder: Path, as_json: bool) -> None:
-    """Coefficients with standard errors, p-values and VIF, from all columns together on this machine.
+    """Show coefficients with standard errors, p-values and VIF, from all columns together on this machine.
 
     \b
     Example:
@@ -158,7 +158,7 @@ def _linear_as(model: LinearModel, out: Path, raw: bool) -> tuple[bytes, list[st
 @FOLDER
 @JSON
 def importance(folder: Path, as_json: bool) -> None:
-    """What every column did in the boosted trees of the run in DIR: its part of gain and cover, its splits.
+    """Show each column's share of gain, cover and splits in the boosted trees of the run in DIR.
 
     \b
     Example:

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 )
 @JSON
 def demo(out: Path, as_json: bool) -> None:
-    """Four departments, four daemons, one model: see it work in under a minute.
+    """Train one model over four parties on this machine, in under a minute.
 
-    Writes four CSV files of real patients that overlap, finds the common ones privately, trains one model
-    over mutual TLS, scores new patients, compares with pooled training, and says what everybody learnt.
+    Writes four CSV files about partly the same real patients, finds the common ones privately, trains one
+    model over mutual TLS, scores new patients, compares with pooled training, and says what each party
+    learnt.
 
     \b
     Example:

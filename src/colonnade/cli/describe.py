@@ -22,15 +22,15 @@ STRONGEST = 20  # pairs of more columns
 @click.command()
 @click.argument("job", metavar="JOB.toml|NAME")
 @CONFIG
-@click.option("--as-told", is_flag=True, help="One machine: with noise and in steps, as between companies.")
+@click.option("--as-told", is_flag=True, help="One machine: with noise and rounding, as between companies.")
 @JSON
 def describe(job: str, config: Path, as_told: bool, as_json: bool) -> None:
-    """Describe every column, and how the columns of all parties go together.
+    """Describe every column, and how the columns of all parties are related.
 
     Mean, deviation and quantiles; Pearson correlations over all parties; variance inflation (VIF); and a
-    linear model of the label with standard errors and p-values. A job for one machine is described exactly.
-    A job with [parties] is proposed to them: this party's daemon must run, and all policies must accept
-    `statistics`. NAME shows what an earlier one has left here.
+    linear model of the label with standard errors and p-values. On one machine all figures are exact. A
+    job with [parties] is proposed to them: this party's daemon must run, and all policies must accept
+    `statistics`. NAME shows the result of an earlier description.
 
     \b
     Example:

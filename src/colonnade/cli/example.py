@@ -12,9 +12,10 @@ import click
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the files as JSON.")
 def example(folder: Path, as_json: bool) -> None:
-    """Write bank.csv and shop.csv to DIR: invented customers, with gaps and words as real files have them.
+    """Write two example files to DIR: bank.csv and shop.csv, with invented customers.
 
-    The bank knows who did not repay (`default`); `customer` says who is who in both files.
+    They have text, dates and gaps, as real files do. The bank knows who did not repay (`default`);
+    `customer` is the id in both files.
 
     \b
     Example:

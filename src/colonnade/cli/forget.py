@@ -17,11 +17,12 @@ from colonnade.job.source import Source
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Where results go. [default: DIR-forgot]")
 @JSON
 def forget(run: Path, ids_file: Source, out: Path | None, as_json: bool) -> None:
-    """Train the model of a run on without the rows whose ids are in IDS, a file with the id columns.
+    """Remove rows from the model of a run: those whose ids are in the file IDS.
 
-    A linear model of lbfgs in clear goes on from its optimum; all others are trained from the beginning, on
-    the rows that are left. At least ten rows are forgotten at once: the model before and after fewer tells
-    what these rows are. The model in DIR has seen them and stays until it is deleted; so do the files.
+    IDS has the job's id columns. A model of `lbfgs` with clear labels continues from its optimum; any other
+    is trained from the beginning on the rows that remain. At least ten rows are removed at once, because
+    two models that differ by fewer reveal those rows. The first model and the files stay until you delete
+    them.
 
     Companies that trained with `colonnade train` take the rows out of their files and train again.
 

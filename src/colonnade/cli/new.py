@@ -26,14 +26,16 @@ if TYPE_CHECKING:
     "--id",
     "ids",
     multiple=True,
-    help="The column by which rows of several files belong together; where they call it differently once for "
-    "each FILE, in their order. Not needed where only one can be meant.",
+    help="The column that joins the files; where names differ, give one for each FILE, in their order. "
+    "Not needed where only one column can be meant.",
 )
-@click.option("--parties", type=click.IntRange(min=1), help="One FILE: split its columns over this many.")
+@click.option(
+    "--parties", type=click.IntRange(min=1), help="One FILE: split its columns over this many parties."
+)
 @click.option(
     "--blind/--clear",
     default=None,
-    help="Whether nobody but its holder learns the label. Without it blind, where that can be.",
+    help="Hide the label from all but its holder, or not. Default: hide it where possible.",
 )
 @click.option("--woe", is_flag=True, help="Train on every column's weight of evidence, as scorecards do.")
 @click.option(
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     default=Path("job.toml"),
     show_default=True,
-    help="The job.",
+    help="Where the job goes.",
 )
 @JSON
 def new(
@@ -57,9 +59,9 @@ def new(
 ) -> None:
     """Look at FILEs, one for each party, and write a job that trains a model on them.
 
-    A FILE may also be a table of a database or an object in a store. Says what is in every file, which of
-    them holds the label, and what to run next. The job has a comment for every key; change what you like. A
-    job that is there already is never overwritten.
+    A FILE may also be a table of a database or an object in a store. The command says what is in every file,
+    which of them holds the label, and what to run next. The job has a comment for every key; change what you
+    like. An existing job is never overwritten.
 
     \b
     Example:

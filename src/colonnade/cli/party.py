@@ -25,20 +25,23 @@ CONFIG = click.option(
 @click.command()
 @CONFIG
 @click.option(
-    "--check", is_flag=True, help="Only read the settings, certificates and data, and say what is offered."
+    "--check", is_flag=True, help="Only check the settings, certificates and data, and list what is offered."
 )
 @click.option(
-    "--status", "ask_status", is_flag=True, help="Ask the daemon that runs: peers, runs, latest events."
+    "--status",
+    "ask_status",
+    is_flag=True,
+    help="Show the peers, runs and latest events of the running daemon.",
 )
-@click.option("--stop", "stop_run", metavar="RUN", help="End a run that goes on, at all its parties.")
+@click.option("--stop", "stop_run", metavar="RUN", help="End a run that is under way, at all its parties.")
 @click.option("--make-tokens", is_flag=True, help="Write the token files that the settings name.")
 @click.option(
     "--reload",
     "read_again",
     is_flag=True,
-    help="Let the daemon that runs read settings and certificates again.",
+    help="Make the running daemon read its settings and certificates again.",
 )
-@click.option("--login", is_flag=True, help="Print a link that opens the page of the daemon that runs, once.")
+@click.option("--login", is_flag=True, help="Print a link, valid once, to the page of the running daemon.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON only (but for the daemon).")
 @click.pass_context
 def party(
@@ -52,10 +55,10 @@ def party(
     login: bool,
     as_json: bool,
 ) -> None:
-    """Run this party's daemon: keep lines with its peers and take part in what its policy allows.
+    """Run this party's daemon: connect to its peers, and take part in what its policy allows.
 
-    It ends on Ctrl-C or SIGTERM; runs that go on then end at all parties, with the reason. At SIGHUP it reads
-    settings and certificates again, as with --reload; runs go on.
+    It ends on Ctrl-C or SIGTERM. Runs that are under way then end at all parties, with the reason. On SIGHUP
+    it reads settings and certificates again, like --reload, and runs continue.
 
     \b
     Example:

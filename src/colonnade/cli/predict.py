@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     "--data", help="MODEL: which catalogue entry holds the rows, at every party. [default: as in training]"
 )
 @click.option(
-    "--explain", is_flag=True, help="Also every column's part of a score (SHAP). MODEL: of the own columns."
+    "--explain",
+    is_flag=True,
+    help="Also every column's part of a score (SHAP). MODEL: of this party's own columns.",
 )
 @click.option(
     "--reasons", type=click.IntRange(min=1), metavar="N", help="Also the N columns that raise a score most."

@@ -127,9 +127,9 @@ def refuse(number: str, config: Path, reason: str, as_json: bool) -> None:
 @CONFIG
 @JSON
 def revoke(number: str, config: Path, as_json: bool) -> None:
-    """Let what was decided about NUMBER count for nothing later: a job that may run again, scores of a model.
+    """Take back the decision about NUMBER, for later runs of the job or later scores of the model.
 
-    What goes on is not ended; `colonnade party --stop` does that.
+    A run that is under way does not end; `colonnade party --stop` ends it.
 
     \b
     Example:

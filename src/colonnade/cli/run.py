@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("job_file", metavar="JOB.toml", type=click.Path(path_type=Path))
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Where results go. [default: runs/JOB]")
-@click.option("--check", is_flag=True, help="Run nothing: list every problem of the job and its files.")
-@click.option("--resume", is_flag=True, help="Go on where a run of this job was cut off.")
+@click.option("--check", is_flag=True, help="Train nothing: list every problem of the job and its files.")
+@click.option("--resume", is_flag=True, help="Continue where a run of this job was cut off.")
 @click.option("--report", is_flag=True, help="Also write report.html, a page about the run.")
 @click.option("--plot", is_flag=True, help="Also draw the loss against time, rounds and bytes.")
-@click.option("--timeline", is_flag=True, help="Also write down when each party computed and sent.")
+@click.option("--timeline", is_flag=True, help="Also record when each party computed and sent.")
 @click.option("--mlflow", "uri", metavar="URI", help="Also log the run to this MLflow server or database.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
 @click.option("--no-pooled", is_flag=True, help="Do not fit the same model on pooled columns.")
@@ -47,11 +47,11 @@ def run(
     world: World | None,
     seed: int | None,
 ) -> None:
-    """Run the federation that JOB.toml describes, all parties on this machine.
+    """Train the model that JOB.toml describes, with all parties on this machine.
 
-    The model is compared with the same one trained on pooled data. The folder of the run holds every number
-    (result.json), each party's share of the model (models/), the scores of the test rows and the job.
-    `colonnade predict DIR new.csv` scores new rows with it.
+    It is compared with the same model trained on pooled columns. The folder of the run holds every number
+    (result.json), each party's share of the model (models/), the scores of the test rows, and the job.
+    `colonnade predict DIR new.csv` scores new rows.
 
     \b
     Example:

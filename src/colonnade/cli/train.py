@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from colonnade.deploy.terms.terms import Terms
 
 IF_BETTER = click.option(
-    "--if-better", metavar="METRIC", help="Promote it if this metric of its test rows is better, e.g. auc."
+    "--if-better",
+    metavar="METRIC",
+    help="Promote the model if this metric on its test rows is better, e.g. auc.",
 )
 BY = click.option(
-    "--by", type=click.FloatRange(min=0), default=0.0, show_default=True, help="By more than this."
+    "--by", type=click.FloatRange(min=0), default=0.0, show_default=True, help="Better by more than this."
 )
 
 
@@ -37,14 +39,16 @@ BY = click.option(
 @click.option(
     "--estimate", is_flag=True, help="Only print what it would cost: rounds, bytes, minutes. Nobody is asked."
 )
-@click.option("--timeline", is_flag=True, help="Also write down when this party computed, sent and waited.")
-@click.option("--detach", is_flag=True, help="Return once all are asked; `colonnade runs` has the rest.")
-@click.option("--alone", is_flag=True, help="Not while this job is under way already: exit code 4.")
+@click.option("--timeline", is_flag=True, help="Also record when this party computed, sent and waited.")
+@click.option(
+    "--detach", is_flag=True, help="Return once all parties are asked; follow it with `colonnade runs`."
+)
+@click.option("--alone", is_flag=True, help="Refuse if this job is already under way: exit code 4.")
 @click.option(
     "--timeout",
     metavar="SECONDS",
     type=click.FloatRange(min=0, min_open=True),
-    help="Withdraw or end it then, at all parties: exit code 4.",
+    help="Give up after this time, at all parties: exit code 4.",
 )
 @IF_BETTER
 @BY

@@ -31,17 +31,19 @@ SHOWN = 5  # settings in the table at the end
 @click.option(
     "--trials", type=click.IntRange(min=1), help="How many settings to try, in place of what the job says."
 )
-@click.option("--folds", type=click.IntRange(min=2), help="In how many parts training rows are held back.")
-@click.option("--metric", type=click.Choice(get_args(MetricName)), help="What is measured on these rows.")
+@click.option("--folds", type=click.IntRange(min=2), help="Into how many folds training rows are cut.")
+@click.option(
+    "--metric", type=click.Choice(get_args(MetricName)), help="The metric on held-back rows that decides."
+)
 @click.option(
     "--algorithms",
     metavar="A,B,...",
-    help="Compare these, each as the job is besides, in place of [tune.space].",
+    help="Compare these algorithms, in place of [tune.space]; all else is as in the job.",
 )
 @click.option(
     "--accept",
     metavar="LEAK,...",
-    help="Leave out algorithms that would open more than this: labels,scores,...",
+    help="Leave out algorithms that would reveal more than this: labels,scores,...",
 )
 @click.option("--no-pooled", is_flag=True, help="Do not fit the chosen model on pooled columns.")
 @click.option("--world", type=click.Choice(get_args(World)), help="Run in this world, in place of the job's.")
@@ -66,10 +68,10 @@ def tune(
 
     Settings are compared on training rows that are held back; test rows are scored once, by the model at the
     end. The section [tune] of the job says what is tried; without it, what suits the algorithm. Every trial
-    is several whole trainings among the parties, and tells them as much as these.
+    is several full trainings, and reveals as much as several.
 
-    Ctrl-C keeps what was found, and the same command goes on from there. The folder is that of a run, with
-    search.json (every trial) and best.toml (the job with the best settings).
+    Ctrl-C keeps what was found; the same command continues from there. Results are written as a run's are,
+    with search.json (every trial) and best.toml (the job with the best settings).
 
     \b
     Example:

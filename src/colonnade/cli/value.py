@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 @CONFIG
 @JSON
 def value(target: Path, before: bool, out: Path | None, config: Path, as_json: bool) -> None:
-    """Say what every party is worth: its Shapley value, of accuracy, AUC and loss on the test rows.
+    """Measure what each party adds: Shapley values of accuracy, AUC and loss on the test rows.
 
-    The job is trained for every coalition of its parties (for more than eight, for coalitions of orders that
-    are drawn), in its own world, and blind where it is blind. DIR is the folder of a run: its job is taken.
-    The folder that is written is that of a run. All parties hear these values, rounded to their intervals.
+    The job is trained for every coalition of its parties (with more than eight, for a sample of coalitions),
+    in its own world, and blind if it is blind. DIR is the folder of a run, whose job is used. All parties
+    learn the values, rounded to their intervals. Results are written as a run's are.
 
-    A job with [parties] is proposed to the daemons of other companies, whose policies must accept 'values':
-    every training among them is in their books.
+    A job with [parties] is proposed to the daemons of other companies, whose policies must accept 'values'.
+    Every training counts in their books.
 
     \b
     Example:

@@ -33,7 +33,7 @@ def privacy_card(result: Result) -> Html:
     if len(result.parties) == 1:
         told = tag("p", "One party: nothing was sent to anybody.")
     elif not result.privacy.leaks:
-        told = tag("p", "By construction no party learns a number of another's training rows.")
+        told = tag("p", "By construction no party learns a number about a training row of another.")
     else:
         told = tag("ul", *(tag("li", tag("b", party), f" {words}.") for party, words in _readings(result)))
     noise = [tag("p", f"Noise: {sentence}.")] if (sentence := _noise(result)) else []

@@ -167,7 +167,7 @@ def privacy_rows(result: Result) -> list[Pair]:
     if privacy.epsilon is not None:
         noise += f", epsilon {privacy.epsilon:.3g} at delta {privacy.delta:.1g}"
     sent = (
-        "none is summed; the notes say who hears what"
+        "not summed; the notes say who learns what"
         if privacy.secure_sum == "none"
         else f"{privacy.secure_sum} sum"
     )
@@ -184,7 +184,9 @@ def ending_line(result: Result) -> str:
     run ended."""
     if result.converged is None:
         gap = result.metrics.get("suboptimality")
-        above = "" if gap is None else f", its objective {metric('suboptimality', gap)} above the optimum"
+        above = (
+            "" if gap is None else f", its objective {metric('suboptimality', gap)} above the pooled optimum"
+        )
         return f"ended after its {result.cost.epochs} epochs{above}"
     if result.converged:
         return f"converged: the loss had stopped falling after {result.cost.epochs} epochs"

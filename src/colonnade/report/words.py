@@ -20,6 +20,10 @@ ALWAYS = {
     "round": "one batch of rows, from the parts of its scores to the step of the weights",
     "framing": "bytes that say whose and which message it is",
 }
+NOISE = (
+    "a party that is told the gradient of its columns is told it with random numbers added, as large as what "
+    "so many rows contribute: the more rows, the less a gradient says about any one of them"
+)
 THETA = "the derivative of the loss by the score of a row; its sign or size tells the label"
 AGE = "how many steps of the weights lay between the reading of weights and the step that used them"
 
@@ -29,6 +33,8 @@ def words_section(result: Result) -> Html:
     meant = dict(ALWAYS)
     if any("theta" in note for note in result.privacy.notes):
         meant["theta"] = THETA
+    if "gradient" in result.privacy.mechanism:
+        meant["noise of some rows"] = NOISE
     if result.staleness.max:
         meant["age of weights"] = AGE
     terms = [part for word, text in meant.items() for part in (tag("dt", word), tag("dd", text))]

@@ -58,7 +58,7 @@ def result_of(source: DataFacts, plan: Plan[Any], shares: dict[str, Share], pool
             secure_sum="none" if encrypted or "no-sum" in conversation.traits else plan.secure_sum,
             mechanism=plan.privacy.mechanism
             if noisy is None
-            else f"of {noisy.noise:g} rows, in every gradient",
+            else f"as large as the part of {noisy.noise:g} rows, in every gradient that a party learns",
             epsilon=evaluator.epsilon,
             delta=_delta(plan) if evaluator.epsilon is not None else None,
             notes=[*notes(plan), *_badly(plan, evaluator.metrics)],
