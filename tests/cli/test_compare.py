@@ -46,7 +46,7 @@ def test_every_algorithm_says_when_to_use_it() -> None:
     for name, words in USE_IT_WHEN.items():
         assert f"| `{name}` | {words} |" in page
         assert name in shown
-    assert "you want a linear model and begin" in shown
+    assert "you begin, or want a linear model" in shown
     assert "paper" in colonnade("algorithms", "--long").stdout
 
 
