@@ -323,7 +323,7 @@ def test_what_cannot_be_trained_is_refused_with_a_way_out(data: Data) -> None:
         (quick(rare=-1), parties, JobError, "rare: -1"),
         (quick(job={"secure": {"summ": "plain"}}), parties, JobError, r"secure\.sum\?"),
         (quick(algorithm="fdskl", intercept=True), parties, JobError, "no intercept"),
-        (VerticalClassifier("split", model=3), parties, JobError, "is no model"),
+        (VerticalClassifier("split", model=3), parties, JobError, "is not a model"),
         (VerticalRegressor(), split_columns(X, np.array(["a", "b"])[y], parties=2), DataError, "text"),
         (VerticalRegressor(class_weight="balanced"), parties, JobError, "sample_weight"),
     ]

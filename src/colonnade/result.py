@@ -232,4 +232,4 @@ def read_result(path: Path) -> Result:
             f"{folder}: there is no {path.name}; `colonnade run JOB.toml --out {folder}` writes one"
         ) from None
     except msgspec.MsgspecError as error:
-        raise DataError(f"{path}: is no result of this version of Colonnade: {error}") from error
+        raise DataError(f"{path}: is not a result of this version of Colonnade: {error}") from error

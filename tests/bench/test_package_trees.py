@@ -36,7 +36,7 @@ def test_by_file_and_from_python_trees_are_the_same() -> None:
     by_file, ours, theirs = packages.measured([problem])
     assert by_file.accuracy == pytest.approx(ours.accuracy, abs=0.06)
     assert by_file.auc > 0.8 < theirs.auc
-    exact, _, _ = packages.measured([problem], exact=True)
+    exact, _, _ = packages.measured([problem], {"bits": 0})
     assert exact.loss != by_file.loss
 
 

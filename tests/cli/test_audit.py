@@ -56,7 +56,7 @@ def test_mistakes_are_one_line(job: Path) -> None:
     Path("empty").mkdir()
     for words, text in (
         (["none.toml"], "there is no such job file"),
-        (["empty"], "is no folder of a run"),
+        (["empty"], "is not the folder of a run"),
         ([str(job), "--out", "bank.csv"], "this is a file"),
     ):
         done = colonnade("audit", *words)

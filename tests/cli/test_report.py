@@ -42,7 +42,7 @@ def test_mistakes_are_one_line_and_leave_nothing(runs: list[Path], tmp_path: Pat
     for words, text in (
         ([str(tmp_path / "empty")], "there is no result.json; `colonnade run"),
         ([str(tmp_path / "none")], "there is no result.json; `colonnade run"),
-        ([str(tmp_path / "odd")], "is no result of this version of Colonnade"),
+        ([str(tmp_path / "odd")], "is not a result of this version of Colonnade"),
         ([str(each) for each in runs], "say with --out"),
         ([str(runs[0]), "--out", str(tmp_path / "x.docx")], "use .html or .svg"),
         ([str(runs[0]), "--out", str(tmp_path / "no" / "x.html")], "there is no folder"),

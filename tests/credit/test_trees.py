@@ -175,5 +175,5 @@ def test_an_estimator_says_what_its_columns_did() -> None:
     found = model.feature_importances_
     assert sum(float(gain.sum()) for gain in found.values()) == pytest.approx(1)
     assert min(found["bank"][0], found["shop"][0]) > 10 * max(found["bank"][1], found["telecom"][0])
-    with pytest.raises(AttributeError, match="these are no trees"):
+    with pytest.raises(AttributeError, match="these are not trees"):
         _ = VerticalClassifier(parties=2, tolerance=0.1).fit(X, X[:, 0] > 0).feature_importances_

@@ -57,4 +57,4 @@ def test_each_company_explains_its_own_columns_alone(tmp_path: Path) -> None:
     assert [row["reason_1"] for row in found[:5]] == ["visits" if s > 0 else "" for s in slope]
     refused = CliRunner().invoke(main, ["predict", "trees", str(tmp_path / "ids.csv"), *words])
     assert refused.exit_code != 0
-    assert "is no sum over columns" in refused.stderr
+    assert "is not a sum over columns" in refused.stderr

@@ -303,7 +303,7 @@ def test_own_mistakes_are_found_before_anybody_is_asked(tmp_path: Path) -> None:
     consortium = lay_out(tmp_path)
 
     async def program(daemons: dict[str, Daemon]) -> None:
-        with pytest.raises(JobError, match="is no peer of bank"):
+        with pytest.raises(JobError, match="is not a peer of bank"):
             await daemons["bank"].train(job((*NAMES, "insurer")))
         parties = {name: {"data": "clients", "label": name == "bank"} for name in NAMES}
         with pytest.raises(Refused, match="no data named clients is offered"):

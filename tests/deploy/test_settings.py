@@ -49,7 +49,7 @@ def test_settings(tmp_path: Path) -> None:
     ("old", "new", "text"),
     [
         ("listen =", "lisen =", "unknown key lisen; did you mean listen"),
-        ("127.0.0.1:7401", "localhost", "'localhost' is no address; write HOST:PORT"),
+        ("127.0.0.1:7401", "localhost", "'localhost' is not an address; write HOST:PORT"),
         ('shop = "shop.example:7402"', 'bank = "a:1"', "bank is this party itself"),
         ('columns = ["age"]', 'columns = ["address"]', "offers column address, which policy.never forbids"),
         ("[policy.peers.shop]", "[policy.peers.shoe]", "shoe is not among the peers"),

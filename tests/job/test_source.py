@@ -110,7 +110,7 @@ def test_an_address_is_a_text_or_a_table_of_a_job(tmp_path: Path) -> None:
         ({"url": "postgresql://h/d"}, "unknown key"),
         ({"table": "t"}, "write"),
         ({"uri": "s3://b/x.parquet", "table": "t"}, "have no tables"),
-        ("mongodb://h/d#t", "is no kind of source"),
+        ("mongodb://h/d#t", "is not a kind of source"),
     ],
 )
 def test_what_is_no_source_is_refused_by_name(given: object, said: str) -> None:

@@ -1,6 +1,6 @@
 """Boosted trees as they come on the tables of R's packages, beside HistGradientBoosting with its categories.
 
-    COLONNADE_DATA=~/data python -m colonnade_bench.trees.packages [--only ames ...] [--exact]
+    COLONNADE_DATA=~/data python -m colonnade_bench.trees.packages [--only ames ...] [--exact] [--weight 20]
 
 `Rscript bench/packages.R ~/data/packages` writes the tables, `python bench/packages.py ~/data/packages` most
 of them. Ours are trained by file and from Python, theirs on all columns in one place; both have 100 rounds,
@@ -8,7 +8,8 @@ and theirs is told which columns are categories. Tables of fewer than 2,000 rows
 and a figure is their mean.
 
 With `--exact` histograms are as they are (`[trees] bits = 0`); by default derivatives are rounded, sums have
-noise, and nothing is told of small nodes.
+noise, and nothing is told of small nodes. `--weight` is `min_child_weight`, which is 1: where a number is
+predicted it counts rows, and scikit-learn has at least 20 in a leaf.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from colonnade_bench.defaults.problem import Frames, Rows
 
 SECUREBOOST, ROUNDS, NEAR = "secureboost", 100, 0.01
 CLEAR = {"secure": {"labels": "clear"}}
+DEFAULTS: Mapping[str, float] = {}
 
 
 def main() -> None:
@@ -46,7 +48,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", choices=list(PACKAGES), default=list(PACKAGES))
     parser.add_argument("--exact", action="store_true")
+    parser.add_argument("--weight", type=float)
     given = parser.parse_args()
+    trees: dict[str, float] = {"bits": 0} if given.exact else {}
+    if given.weight is not None:
+        trees["min_child_weight"] = given.weight
     print("| data | rows | by file | from Python | HistGradientBoosting | near | s |")
     print("|---|---|---|---|---|---|---|")
     near = count = 0
@@ -61,7 +67,7 @@ def main() -> None:
         if problems[0].kind == "counts":
             continue
         began = time.perf_counter()
-        found = measured(problems, exact=given.exact)
+        found = measured(problems, trees)
         rows = problems[0].rows()
         values = [each.accuracy for each in found]
         is_near = values[0] >= values[2] - NEAR or found[0].loss <= found[2].loss * 1.01
@@ -74,16 +80,15 @@ def main() -> None:
     print(f"{near} of {count} are at most a point behind, or have no higher loss")
 
 
-def measured(problems: Sequence[Frames], *, exact: bool = False) -> list[Quality]:
+def measured(problems: Sequence[Frames], trees: Mapping[str, float] = DEFAULTS) -> list[Quality]:
     """Return what is reached by file, from Python and by scikit-learn: the mean over all folds."""
-    trees = {"bits": 0} if exact else {}
     folds = [
         (by_file(each, trees), ours(each, each.rows(), trees), theirs(each, each.rows())) for each in problems
     ]
     return [Quality.mean(list(each)) for each in zip(*folds, strict=True)]
 
 
-def by_file(problem: Frames, trees: Mapping[str, int]) -> Quality:
+def by_file(problem: Frames, trees: Mapping[str, float]) -> Quality:
     """Return what `colonnade new` and `colonnade run` reach."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -99,7 +104,7 @@ def by_file(problem: Frames, trees: Mapping[str, int]) -> Quality:
     return Quality.of(problem.kind, scores.y, _predicted(problem.kind, scores.z))
 
 
-def as_trees(text: str, trees: Mapping[str, int]) -> str:
+def as_trees(text: str, trees: Mapping[str, float]) -> str:
     """Return a job for trees: another algorithm, as many rounds, and none of what is for linear models."""
     lines = [line for line in text.splitlines() if not line.startswith(("l2 =", "epochs =", "tolerance ="))]
     lines = [f'algorithm = "{SECUREBOOST}"' if line.startswith("algorithm") else line for line in lines]
@@ -107,7 +112,7 @@ def as_trees(text: str, trees: Mapping[str, int]) -> str:
     return "\n".join([*lines, "[trees]", *(f"{key} = {value}" for key, value in trees.items())]) + "\n"
 
 
-def ours(problem: Frames, rows: Rows, trees: Mapping[str, int]) -> Quality:
+def ours(problem: Frames, rows: Rows, trees: Mapping[str, float]) -> Quality:
     """Return what the estimators reach."""
     holders = list(problem.columns.values())
     more: dict[str, Any] = {

@@ -51,7 +51,9 @@ def audit(
 
     again = target.is_dir()
     if again and not all((target / name).is_file() for name in (RESULT, JOB)):
-        raise JobError(f"{target}: is no folder of a run; `colonnade run JOB.toml --out {target}` makes one")
+        raise JobError(
+            f"{target}: is not the folder of a run; `colonnade run JOB.toml --out {target}` makes one"
+        )
     if again and out is not None:
         raise JobError("--out: the audit of a folder goes into that folder; leave --out away")
     with claimed(target if again else out or Path("runs") / target.stem) as folder:

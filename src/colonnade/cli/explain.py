@@ -37,8 +37,8 @@ def explain_own(
     share = Serving(settings.state).load(model)
     if share.manifest.kind != "linear":
         raise ShareError(
-            f"{model}: a score of {share.manifest.kind} is no sum over columns, so no party knows its part "
-            "alone; where one machine holds all shares, `colonnade predict DIR FILE --explain` does"
+            f"{model}: a score of {share.manifest.kind} is not a sum over columns, so no party knows its "
+            "part alone; where one machine holds all shares, `colonnade predict DIR FILE --explain` does"
         )
     trained, made = share.manifest.terms, share.preparation
     keys = keys_of(settings, trained.parties[settings.name].data, data)

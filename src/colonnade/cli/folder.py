@@ -74,7 +74,7 @@ def claim(folder: Path, also: Iterable[str] = ()) -> Path:
     if folder.exists() and not folder.is_dir():
         raise JobError(f"{folder}: this is a file; give --out a folder")
     if folder.is_dir() and not _free(folder, {*LEFT_BY_PARTIES, *also}):
-        raise JobError(f"{folder}: holds files that are no earlier run; choose another folder with --out")
+        raise JobError(f"{folder}: holds files that are not an earlier run; choose another folder with --out")
     nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not _writable(nearest):
         raise JobError(f"{folder}: cannot be written, {nearest} does not allow it; choose another with --out")

@@ -93,4 +93,4 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     try:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (ValueError, OSError) as error:
-        raise DataError(f"{path}: is no exported journal: {error}") from error
+        raise DataError(f"{path}: is not an exported journal: {error}") from error

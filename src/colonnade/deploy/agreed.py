@@ -34,7 +34,7 @@ def checked_day(text: str, where: str) -> None:
     try:
         day(text or "2027-03-31")
     except ValueError:
-        raise JobError(f"{where}: {text!r} is no day; write it as 2027-03-31") from None
+        raise JobError(f"{where}: {text!r} is not a date; write it as 2027-03-31") from None
 
 
 def checked_line(text: str, where: str) -> None:

@@ -259,7 +259,7 @@ def address(text: str, where: str) -> HostPort:
     """
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise JobError(f"{where}: {text!r} is no address; write HOST:PORT")
+        raise JobError(f"{where}: {text!r} is not an address; write HOST:PORT")
     return host.strip("[]"), int(port)
 
 
@@ -315,7 +315,7 @@ def _check(settings: Settings, where: str) -> None:
                 f"{where}: policy.approvals = {rule.approvals}, and {approvers} of [people] are approvers"
             )
     if memory_of(settings.memory) is None:
-        raise JobError(f"{where}: memory: {settings.memory!r} is no size of memory; write '2GB' or '512MB'")
+        raise JobError(f"{where}: memory: {settings.memory!r} is not a memory size; write '2GB' or '512MB'")
     for name, entry in settings.data.items():
         entry.source(f"{where}: data.{name}")
         never = set(settings.policy.never) & set(entry.columns or ())

@@ -36,4 +36,6 @@ def check_telemetry(given: Telemetry, where: str) -> None:
     if given.traces is not None:
         url = urlsplit(given.traces)
         if url.scheme not in ("http", "https") or not url.hostname or url.password:
-            raise JobError(f"{where}: telemetry.traces: {given.traces!r} is no http:// or https:// address")
+            raise JobError(
+                f"{where}: telemetry.traces: {given.traces!r} is not an http:// or https:// address"
+            )

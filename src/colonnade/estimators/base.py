@@ -297,7 +297,7 @@ class Vertical(BaseEstimator, ABC):
     def kernel_(self) -> dict[str, KernelShare]:
         """A kernel machine's features and coefficients, by party."""
         if not isinstance(self._fitted.kind, KernelShares):
-            raise AttributeError("kernel_: this is no kernel machine")  # noqa: TRY004  as getattr has it
+            raise AttributeError("kernel_: this is not a kernel machine")  # noqa: TRY004  as getattr has it
         return {party: KernelShare.from_arrays(share) for party, share in self._fitted.shares.items()}
 
     def shap_values(self, X: Any) -> Attributions:

@@ -59,14 +59,14 @@ class Fitted:
     def coefficients(self) -> dict[str, Floats]:
         """Return the weights of a linear model by party, without the intercept; none of any other model."""
         if self.kind.name != "linear":
-            raise AttributeError("coef_: this is no linear model")
+            raise AttributeError("coef_: this is not a linear model")
         self._refuse_in_parts("coef_")
         return {party: np.asarray(self.shares[party]["w"])[self._own(party)] for party in self.preparations}
 
     def intercept(self) -> float | Floats:
         """Return the intercept of a linear model, 0 where there is none."""
         if self.kind.name != "linear":
-            raise AttributeError("intercept_: this is no linear model")
+            raise AttributeError("intercept_: this is not a linear model")
         self._refuse_in_parts("intercept_")
         for party, preparation in self.preparations.items():
             if preparation.intercept:
@@ -78,7 +78,7 @@ class Fitted:
         """Return the part of all gain that the splits of every prepared column have, by party; of trees
         alone."""
         if self.kind.name != "trees":
-            raise AttributeError("feature_importances_: these are no trees")
+            raise AttributeError("feature_importances_: these are not trees")
         forest = Forest.from_arrays(self.shares[self.plan.evaluator])
         found = {}
         for number, party in enumerate(self.plan.parties):

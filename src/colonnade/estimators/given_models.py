@@ -52,12 +52,14 @@ def built(given: object, columns: int, outputs: int) -> object:
         return deepcopy(given)  # parties share no weights, and a parameter of an estimator stays as it is
     if not callable(given):
         raise JobError(
-            f"model: a {type(given).__name__} is no model; give a description ({{'kind': 'mlp'}}), a torch "
+            f"model: a {type(given).__name__} is not a model; give a description ({{'kind': 'mlp'}}), a torch "
             "module, colonnade.Function, or a function of (columns, outputs) that makes one"
         )
     made = given(columns, outputs)
     if not is_module(made) and not _is_model(made):
-        raise JobError(f"model: {given!r} made a {type(made).__name__}, which is no torch module or model")
+        raise JobError(
+            f"model: {given!r} made a {type(made).__name__}, which is neither a torch module nor a model"
+        )
     return made
 
 

@@ -32,7 +32,7 @@ def read_toml(path: Path, absent: str) -> dict[str, Any]:
     except OSError as error:
         raise JobError(f"{path}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError:
-        raise JobError(f"{path}: cannot be read: it is no text in UTF-8; save it as such") from None
+        raise JobError(f"{path}: cannot be read: it is not UTF-8 text; save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise JobError(f"{path}: not valid TOML: {error}") from error
 

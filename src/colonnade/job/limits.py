@@ -119,7 +119,7 @@ def _check_data(data: Data, refuse: Refuse) -> None:
     if not 0 < data.test_fraction < 1:
         refuse(f"data.test_fraction: {data.test_fraction} is not between 0 and 1")
     if (memory := memory_of(data.memory)) is None or memory < LEAST_MEMORY:
-        refuse(f"data.memory: {data.memory!r} is no size of memory; give one like '2GB', at least '100MB'")
+        refuse(f"data.memory: {data.memory!r} is not a memory size; give one like '2GB', at least '100MB'")
 
 
 def _check_train(train: Train, refuse: Refuse) -> None:

@@ -111,7 +111,7 @@ def source_of(text: str | Path | Address) -> Source:
     scheme = (found[1] or found[2]).lower()
     if scheme not in DATABASES + CATALOGUES + STORES:
         known = sorted({*DATABASES, *CATALOGUES, *STORES})
-        raise DataError(f"{scheme}://: is no kind of source; {suggest(scheme, known)}")
+        raise DataError(f"{scheme}://: is not a kind of source; {suggest(scheme, known)}")
     _refuse_passwords(text, scheme)
     uri, _, part = text.partition("#")
     address = Address(scheme + uri[len(scheme) :], part.strip())
@@ -173,7 +173,7 @@ def _secret(address: Address, kind: str | None, name: str) -> str:
         try:
             return Path(name).expanduser().read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as problem:
-            why = problem.strerror if isinstance(problem, OSError) else "it is no text"
+            why = problem.strerror if isinstance(problem, OSError) else "it is not text"
             raise DataError(f"{address}: {{file:{name}}} cannot be read: {why}") from None
     if name not in os.environ:
         raise DataError(f"{address}: there is no environment variable {name}; set it before this starts")

@@ -64,7 +64,7 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
         except FileNotFoundError:
             return Forgotten()
         except msgspec.MsgspecError as error:
-            raise DataError(f"{run / FILE}: is no record of forgotten rows: {error}") from error
+            raise DataError(f"{run / FILE}: is not a record of forgotten rows: {error}") from error
 
     def write(self, run: Path) -> None:
         """Write the record, whole or not at all, for nobody else to read."""

@@ -123,7 +123,7 @@ def test_what_needs_all_rows_at_once_is_refused(tmp_path: Path, monkeypatch: pyt
         trained({**data, "weight": "x1"})
     with pytest.raises(JobError, match=r"train\.target: .* not pooled"):
         trained(data, train={"target": 1e-3})
-    with pytest.raises(JobError, match="'lots' is no size of memory"):
+    with pytest.raises(JobError, match="'lots' is not a memory size"):
         trained({**data, "memory": "lots"})
 
 
@@ -203,7 +203,7 @@ def test_a_column_of_csv_is_what_all_its_rows_are(tmp_path: Path, monkeypatch: p
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n1,2,3\n")
     with pytest.raises(DataError, match=r"bad.csv: .*Expected 2 columns, got 3"):
         big_file.opened(tmp_path / "bad.csv", tmp_path)
-    with pytest.raises(DataError, match=r"rows.svm: is no CSV or Parquet"):
+    with pytest.raises(DataError, match=r"rows.svm: is neither a CSV or Parquet"):
         big_file.opened(tmp_path / "rows.svm", tmp_path)
 
 

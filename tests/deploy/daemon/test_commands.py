@@ -40,7 +40,7 @@ def test_models(tmp_path: Path) -> None:
         assert arrays["w"].shape == (3,)
     for name, text in (
         ("share.npz", "not overwritten"),
-        ("s.safetensors", "is no network, so it has no tensors with names; write .json or .npz"),
+        ("s.safetensors", "is not a network, so it has no tensors with names; write .json or .npz"),
         ("s.txt", "write .json, .npz or .safetensors"),
     ):
         done = run("models", "export", "repaid", str(tmp_path / name), "-c", config)
@@ -114,7 +114,7 @@ def test_check_refuses_to_listen_where_this_machine_is_not(tmp_path: Path, host:
     path.write_text(re.sub(r'(?m)^listen = "[^:]+', f'listen = "{host}', path.read_text()))
     done = run("party", "--check", "-c", str(path))
     assert (done.exit_code, f"listen: {host}:" in done.stderr) == (2, True), done.stderr
-    assert "is no address of this machine" in done.stderr
+    assert "is not an address of this machine" in done.stderr
     assert "label repaid, offers 2 columns" in done.stdout  # all the rest is looked at as well
 
 

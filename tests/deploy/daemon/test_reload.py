@@ -159,7 +159,7 @@ def test_a_revoked_peer_is_away_and_a_new_one_comes(tmp_path: Path) -> None:
         assert set(bank.mux.lines) == set(bank.peers.controls) == {"shop"}
         assert bank.mux.lines["shop"].wire is shops
         await until(lambda: "bank" not in daemons["telecom"].peers.controls)
-        with pytest.raises(JobError, match="telecom is no peer of bank"):
+        with pytest.raises(JobError, match="telecom is not a peer of bank"):
             await bank.train(job())
 
     async def opened() -> None:

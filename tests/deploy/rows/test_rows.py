@@ -49,8 +49,8 @@ def test_composite_keys_do_not_run_together() -> None:
         ("+-5", Key(kind="integer"), "row 1: '+-5' is not a whole number"),
         ("²", Key(kind="integer"), "row 1: '²' is not a whole number"),
         ("9" * 5000, Key(kind="integer"), "9' is not a whole number"),
-        ("1", Key(kind="date", formats=("%d%d", "%")), "row 1: '1' is no date like %d%d, %"),
-        ("32.1.2000", Key(kind="date", formats=("%d.%m.%Y",)), "is no date like %d.%m.%Y"),
+        ("1", Key(kind="date", formats=("%d%d", "%")), "row 1: '1' is not a date like %d%d, %"),
+        ("32.1.2000", Key(kind="date", formats=("%d.%m.%Y",)), "is not a date like %d.%m.%Y"),
         ("  ", Key(), "row 1 is empty"),
     ],
 )

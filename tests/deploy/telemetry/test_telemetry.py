@@ -233,7 +233,7 @@ def test_metrics_elsewhere_need_a_token_and_are_encrypted(tmp_path: Path) -> Non
         ({"listen": "10.0.0.5:9464", "token_file": "t"}, "can be reached from elsewhere"),
         ({"certificate": "a.crt"}, "certificate and key go together"),
         ({"token_file": "t"}, "telemetry.listen: is missing"),
-        ({"traces": "127.0.0.1:4318"}, "is no http:// or https:// address"),
+        ({"traces": "127.0.0.1:4318"}, "is not an http:// or https:// address"),
     ],
 )
 def test_settings_that_would_show_metrics_to_anybody_are_refused(given: dict[str, str], said: str) -> None:

@@ -181,7 +181,7 @@ def opened(
         made = as_parquet(source, folder, dialect, verbatim)
         return BigFile.open(source, made, digest_of(source), dialect)
     raise DataError(
-        f"{source}: is no CSV or Parquet file and no table; no other is read beside one that is this large"
+        f"{source}: is neither a CSV or Parquet file nor a table; nothing else is read beside one this large"
     )
 
 

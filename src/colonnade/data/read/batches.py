@@ -60,7 +60,7 @@ class Batches:
             return column.cast(field.type)
         except pa.ArrowInvalid as problem:
             why = str(problem).splitlines()[0]
-            raise DataError(f"{self.shown}: column '{field.name}' is no {field.type} ({why})") from None
+            raise DataError(f"{self.shown}: column '{field.name}' is not {field.type} ({why})") from None
 
 
 def _kind(field: Any) -> Any:

@@ -194,7 +194,7 @@ def _connection(dbapi: Any, address: Address, found: FilledAddress, *, writes: b
             uri, options = _flight(address, urlsplit(found.uri))
             return dbapi.connect(uri, options, autocommit=True)  # one statement, and few servers have more
         case other:
-            raise DataError(f"{other}://: is no database that ADBC speaks to")
+            raise DataError(f"{other}://: is not a database that ADBC supports")
 
 
 def _flight(address: Address, parts: Any) -> tuple[str, dict[str, str]]:

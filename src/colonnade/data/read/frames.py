@@ -87,7 +87,7 @@ def _array(X: Any, name: str) -> NDArray[Any]:
     try:
         values = np.asarray(X)
     except ValueError as problem:
-        raise DataError(f"{name} is no table ({problem}); every row needs as many values") from None
+        raise DataError(f"{name} is not a table ({problem}); every row needs as many values") from None
     if values.dtype.kind in "OUSMm":
         return values.astype(object)
     return np.asarray(values, dtype=np.float64, order="C")

@@ -66,7 +66,7 @@ def normaliser(key: Key, name: str) -> Callable[[str, int], str]:
                     except (ValueError, re.error):  # or the format itself makes no sense
                         continue
         formats = ", ".join(key.formats)
-        raise DataError(f"id column '{name}', row {row + 1}: {text!r} is no date like {formats}")
+        raise DataError(f"id column '{name}', row {row + 1}: {text!r} is not a date like {formats}")
 
     return form
 

@@ -80,8 +80,8 @@ def _elsewhere(settings: Settings) -> JobError | None:
                 tried.bind(where)
     except OSError as error:
         return JobError(
-            f"listen: {settings.listen} is no address of this machine: {error.strerror}; write one that is, "
-            "or 0.0.0.0 and the port for all of them"
+            f"listen: {settings.listen} is not an address of this machine: {error.strerror}; write one that "
+            "is, or 0.0.0.0 and the port for all of them"
         )
     return None
 

@@ -64,7 +64,7 @@ async def _reload(daemon: Daemon, settings: Settings) -> str:
     daemon.mux.renewed = settings.credentials_now
     for run in list(daemon.runs.values()):
         if gone := [peer for peer in run.session.peers if peer not in peers]:
-            daemon.books.end(run, f"{gone[0]} is no peer of {daemon.me} any more")
+            daemon.books.end(run, f"{gone[0]} is no longer a peer of {daemon.me}")
     for server in daemon.server_tls:
         server.renew()
     await daemon.mux.renew(credentials, peers)

@@ -64,8 +64,8 @@ def tensors_of(share: StoredShare, part: Part) -> Arrays:
     if layout is None:
         named = ", ".join(part for part, name in VECTOR.items() if name in share.manifest.tensors)
         raise ShareError(
-            f"the {part} part of this {share.manifest.kind} share is no network, so it has no tensors with "
-            f"names; {f'--part {named} has' if named else 'write .json or .npz'}"
+            f"the {part} part of this {share.manifest.kind} share is not a network, so it has no tensors "
+            f"with names; {f'--part {named} has' if named else 'write .json or .npz'}"
         )
     sizes = [int(np.prod(shape)) for _, shape in layout]
     pieces = np.split(share.arrays[vector], np.cumsum(sizes)[:-1])

@@ -93,7 +93,7 @@ class Peers:
         others = [party for party in parties if party != self.mux.me]
         unknown = [party for party in others if party not in self.mux.lines]
         if unknown:
-            text = f"{unknown[0]} is no peer of {self.mux.me}; add it to [peers] and pin its certificate"
+            text = f"{unknown[0]} is not a peer of {self.mux.me}; add it to [peers] and pin its certificate"
             raise JobError(text)
         away = [
             f"{party} is away ({self.mux.lines[party].reason})"

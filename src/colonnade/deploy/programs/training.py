@@ -294,7 +294,7 @@ async def _close(
     if terms.use.degraded:
         part = scorer(session.settings, contract, plan, weights, rows.table("train").X)
         if not isinstance(part, SummedPart):
-            raise JobError("use.degraded: these scores are no sum over parties")
+            raise JobError("use.degraded: these scores are not a sum over parties")
         mean = np.atleast_1d(part.part.mean(axis=0))
         await declare(
             [

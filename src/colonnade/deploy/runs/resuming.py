@@ -290,7 +290,7 @@ class Resuming:
         return {
             peer: f"{peer} is away ({lines[peer].reason or 'its line begins'})"
             if peer in lines
-            else f"{peer} is no peer any more"
+            else f"{peer} is no longer a peer"
             for peer in run.session.peers
             if peer not in peers.controls
         }
