@@ -52,8 +52,8 @@ def built(given: object, columns: int, outputs: int) -> object:
         return deepcopy(given)  # parties share no weights, and a parameter of an estimator stays as it is
     if not callable(given):
         raise JobError(
-            f"model: a {type(given).__name__} is not a model; give a description ({{'kind': 'mlp'}}), a torch "
-            "module, colonnade.Function, or a function of (columns, outputs) that makes one"
+            f"model: a {type(given).__name__} is not a model; give a description ({{'kind': 'mlp'}}), a "
+            "torch module, colonnade.Function, or a function of (columns, outputs) that makes one"
         )
     made = given(columns, outputs)
     if not is_module(made) and not _is_model(made):
