@@ -150,6 +150,7 @@ class Limits(Section, frozen=True):
     ids_ratio: float = 100.0  # and for every id of this party's own
     comparisons_a_day: int = 200  # of one entry's ids with those of one peer
     id_sets_a_day: int = 4  # different sets of ids of one peer among these, where changed ids are accepted
+    forgotten_ids: int | None = None  # rows of the last model that are gone, at least, if any are
     scored_ids_a_day: int | None = None  # that one peer may ask about for the first time, found or not
     missed_ids_a_day: int | None = (
         None  # of these, not found; None: a hundredth of the own ids, at least 1000

@@ -14,6 +14,7 @@ from tests.deploy.consortium import write_csv
 from tests.deploy.joined import ids_of, join, pooled
 from tests.patience import until
 
+from colonnade.deploy.books.journal import Comparison, read_journal
 from colonnade.deploy.daemon import commands, verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.models import stored_shares
@@ -226,6 +227,50 @@ def test_too_few_common_rows_and_changed_ids(tmp_path: Path) -> None:
         assert accepted.metrics
 
     together(consortium, twice)
+
+
+def test_rows_are_forgotten_by_several_at_once_and_the_journal_counts_them(tmp_path: Path) -> None:
+    """Fewer than the shop's limit end the run before any id is compared; the bank does not hear how many."""
+    consortium = lay_out(tmp_path)
+    for name in consortium.names:
+        more = "[limits]\nforgotten_ids = 5\n" if name == "shop" else ""
+        settle(consortium, name, ACCEPT + 'min_rows = 20\nchanged = "accept"', more)
+    path = tmp_path / "shop" / "customers.csv"
+    terms = job(align={"changed": "accept"})
+
+    def left_out(rows: Sequence[str]) -> None:
+        head, *lines = everybody
+        path.write_text("\n".join([head, *(line for line in lines if line.split(",")[0] not in rows)]) + "\n")
+
+    async def program(daemons: dict[str, Daemon]) -> str:
+        async def ended() -> None:
+            for daemon in daemons.values():
+                await settled(daemon)
+
+        await daemons["bank"].train(terms)
+        await ended()
+        left_out(trained[:4])
+        with pytest.raises(ColonnadeError) as told:
+            await daemons["bank"].train(terms)
+        await ended()
+        assert "4 rows of the last model left the table" in "; ".join(daemons["shop"].journal.latest)
+        left_out(trained[:5])
+        await daemons["bank"].train(terms)
+        await ended()
+        return str(told.value)
+
+    everybody = path.read_text().splitlines()
+    trained = sorted(set.intersection(*(set(ids_of(each, "id")) for each in files(tmp_path).values())))
+    told = together(consortium, program)
+    assert "its data cannot be used" in told
+    assert "4 rows" not in told
+    kept = tmp_path / "shop" / "runs" / "memory" / "customers.rows"
+    assert kept.stat().st_size == 8 * (len(trained) - 5)
+    assert kept.stat().st_mode & 0o077 == 0
+    assert not (tmp_path / "bank" / "runs" / "memory" / "customers.rows").exists()
+    written, _ = read_journal(tmp_path / "shop" / "runs" / "journal.jsonl")
+    compared = [each for each in written if isinstance(each, Comparison) and each.peer == "bank"]
+    assert [each.forgotten for each in compared] == [0, 5]
 
 
 def scores_by_visits(

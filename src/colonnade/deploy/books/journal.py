@@ -87,7 +87,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, tag="comparison"):
     """The ids of one entry were compared with a peer's, for training or for scores.
 
     `commitment` stands for the peer's set of ids without showing it. `read` is a hash of what this party had
-    read of its entry, rows and values.
+    read of its entry, rows and values; `forgotten` says how many rows of the model before were gone from it.
     """
 
     when: str
@@ -101,6 +101,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, tag="comparison"):
     read: str = ""
     tested: int = 0  # ids that the peer could have compared if it cheated, where these are more
     known: bool = False  # whether the peer had come with this set before, and was asked for scores again
+    forgotten: int = 0
 
 
 class ComparisonOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="outcome"):

@@ -45,7 +45,7 @@ class ComparisonRequest:
     """What ids are compared for: which run, for training or scores, and by whose wish.
 
     `changed` is whether the job lets parties come with other ids than the time before. `read` is a hash of
-    what this party has read of its entry.
+    what this party has read of its entry, `forgotten` how many rows of the model before are not in it.
     """
 
     run: str
@@ -54,6 +54,7 @@ class ComparisonRequest:
     proposer: str
     changed: bool = False
     read: str = ""
+    forgotten: int = 0
 
 
 @dataclass
@@ -100,6 +101,7 @@ class Membership:
                 peer_ids=roster.size,
                 commitment=roster.commitment.hex(),
                 read=asked.read,
+                forgotten=asked.forgotten,
                 tested=tested[peer] if tested[peer] > roster.size else 0,
                 known=known[peer],
             )

@@ -24,6 +24,7 @@ from colonnade.deploy.books.spent import ByPeer, total
 from colonnade.deploy.books.unfinished import AlignCost, cost_of_alignment
 from colonnade.deploy.models import party_models, stored_shares
 from colonnade.deploy.policy.cost_limits import check_limits
+from colonnade.deploy.policy.forgotten_rows import forgotten_rows, remember_rows
 from colonnade.deploy.policy.membership import ComparisonRequest
 from colonnade.deploy.programs.scoring import scorer
 from colonnade.deploy.session.aligning import common_rows
@@ -121,6 +122,8 @@ def training(
             code=code,
         )
         await store(session, manifest, share.weights)
+        own, entry = session.own_rows.ids[found.rows], terms.parties[session.me].data
+        await asyncio.to_thread(remember_rows, settings, entry, own)
         beside = await asyncio.to_thread(_compared, work, share)  # the others are not kept waiting
         _save_cost(session, manifest, share, align_cost, beside)
         _save_test_scores(session, manifest, share, work)
@@ -253,13 +256,15 @@ async def find_common(session: RunSession, contract: Contract) -> Alignment:
 
 async def _align(session: RunSession, terms: Terms) -> Alignment:
     """Find the common rows."""
+    entry = terms.parties[session.me].data
     asked = ComparisonRequest(
         run=f"{session.run:08x}",
         purpose="train",
-        entry=terms.parties[session.me].data,
+        entry=entry,
         proposer="",
         changed=terms.align.changed == "accept",
         read=session.own_rows.table.reading.digest,
+        forgotten=await asyncio.to_thread(forgotten_rows, session.settings, entry, session.own_rows.ids),
     )
     minimum, method = max(terms.align.minimum, session.minimum), terms.align.method
     return await common_rows(session, terms.digest(), terms.align.keys, asked, minimum=minimum, method=method)
