@@ -278,7 +278,7 @@ def test_codes_gaps_and_counts_are_named_with_the_line_to_paste() -> None:
     assert done.exit_code == 0, done.stderr
     assert "look at: column 'zip' has whole numbers that may be codes" in done.stdout
     assert 'categorical = ["zip"]' in done.stdout
-    assert "na_values = {income = [99999999]}" in done.stdout
+    assert "na_values.income = [99999999]" in done.stdout
     assert "the label has whole numbers from 0 to 8, taken for 9 classes" in done.stdout
     assert 'loss = "poisson" if it counts something' in done.stdout
     told = json.loads(

@@ -145,7 +145,7 @@ DATA = [
     _key('# categorical = ["..."]', "numbers that are codes; text is categorical by itself"),
     _key('# scale = "auto"', "or none, zscore, minmax, maxabs"),
     _key('# missing = "auto"', "gaps; or error, zero, mean"),
-    _key("# na_values = [-999]", "values that stand for a gap; by column: {income = 99999999}"),
+    _key("# na_values = [-999]", "values that stand for a gap; of a column: na_values.income = [99999999]"),
     _key('# separator = ";"', "also decimal, thousands, encoding: found out where they are not given"),
     "",
 ]

@@ -22,7 +22,7 @@ ALWAYS = {
 }
 NOISE = (
     "a party that is told the gradient of its columns is told it with random numbers added, as large as what "
-    "so many rows contribute: the more rows, the less a gradient says about any one of them"
+    "that number of rows contributes: the more rows, the less a gradient says about any one of them"
 )
 THETA = "the derivative of the loss by the score of a row; its sign or size tells the label"
 AGE = "how many steps of the weights lay between the reading of weights and the step that used them"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import numpy as np
 
 from colonnade.data.prepare.labels import Labels
@@ -49,7 +51,18 @@ def test_spikes_of_dates_are_told_as_dates() -> None:
     days = np.array([*range(18000, 18100), *[2932896] * 5], dtype=float)
     raw = RawTable("people", ("until",), days[:, None], reading=Reading(dates={"until": "ymd"}))
     assert "has 9999-12-31 in 5 rows" in next(like_gaps(raw, ["until"]))
-    assert '{until = ["9999-12-31"]}' in next(like_gaps(raw, ["until"]))
+    assert 'na_values.until = ["9999-12-31"]' in next(like_gaps(raw, ["until"]))
+
+
+def test_lines_to_paste_go_together() -> None:
+    usual = np.random.default_rng(0).lognormal(7, 1, 500)
+    gaps = np.column_stack([np.append(usual, [-999.0] * 9), np.append(usual, [99999999.0] * 9)])
+    said = like_gaps(RawTable("people", ("age (years)", "rent"), gaps), ["age (years)", "rent"])
+    pasted = "\n".join(sentence.rpartition(" say ")[2] for sentence in said)
+    assert tomllib.loads(pasted) == {"na_values": {"age (years)": [-999], "rent": [99999999]}}
+    codes = np.tile([[10115.0, 1.0], [80331.0, 2.0], [20095.0, 3.0]], (30, 1))
+    (sentence,) = like_codes(RawTable("people", ("zip", "branch code"), codes), ["zip", "branch code"])
+    assert tomllib.loads(sentence.rpartition(" say ")[2]) == {"categorical": ["zip", "branch code"]}
 
 
 def test_codes_are_known_by_their_names() -> None:

@@ -15,7 +15,7 @@ from colonnade.data.prepare.categories import Counted
 from colonnade.data.prepare.labels import Labels, category_names, guessed_task
 from colonnade.data.read.recognise import numbers_of
 from colonnade.data.table import Column, RawTable, count, some
-from colonnade.job.writing import text, value_text
+from colonnade.job.writing import key_text, value_text
 
 FEWEST = 30  # rows: among fewer, whole numbers that all differ are no surprise
 COPY = 0.995  # of the label's spread that one column alone explains, or of pairs of rows it puts in order
@@ -42,7 +42,7 @@ def like_gaps(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
 
     >>> rent = np.array([*range(1000, 3000, 20), *[99999999] * 5], dtype=float)
     >>> print(*like_gaps(RawTable("people", ("rent",), rent[:, None]), ["rent"]))
-    column 'rent' has 99999999 in 5 rows, far from all others; for a gap say na_values = {rent = [99999999]}
+    column 'rent' has 99999999 in 5 rows, far from all others; for a gap say na_values.rent = [99999999]
     """
     if raw.sparse or raw.rows < FEWEST:
         return
@@ -55,7 +55,7 @@ def like_gaps(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
             where = count(int(rows[spikes].sum()), "row")
             yield (
                 f"column '{c}' has {' and '.join(map(str, shown))} in {where}, far from all others; "
-                f"for a gap say na_values = {value_text({c: shown})}"
+                f"for a gap say na_values.{key_text(c)} = {value_text(shown)}"
             )
 
 
@@ -76,7 +76,7 @@ def _as_written(value: float, date: bool) -> str | int | float:
 
 
 def like_codes(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence for every column of whole numbers whose name says that they are codes.
+    """Yield a sentence for all columns of whole numbers whose names say that they are codes.
 
     >>> zips = np.array([10115, 80331, 20095] * 20, dtype=float)
     >>> print(*like_codes(RawTable("people", ("homeZip",), zips[:, None]), ["homeZip"]))
@@ -84,6 +84,7 @@ def like_codes(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
     """
     if raw.sparse or raw.rows < FEWEST:
         return
+    found = []
     for c in columns[:MOST_COLUMNS]:
         words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", c).lower()))
         if not words & CODES or c in raw.reading.dates:
@@ -92,7 +93,10 @@ def like_codes(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
         values = values[~np.isnan(values)]
         whole = len(values) > 0 and np.array_equal(values, np.floor(values))
         if whole and 2 < len(np.unique(values)) <= len(values) / 2:
-            yield f"column '{c}' has whole numbers that may be codes; if so say categorical = [{text(c)}]"
+            found.append(c)
+    if found:
+        named = f"column '{found[0]}' has" if len(found) == 1 else f"columns {some(found)} have"
+        yield f"{named} whole numbers that may be codes; if so say categorical = {value_text(found)}"
 
 
 def before_a_job(raw: RawTable, columns: Sequence[str], label: Column | None) -> Iterator[str]:
