@@ -61,6 +61,16 @@ def test_a_number_is_a_gap_however_it_is_spelt(tmp_path: Path) -> None:
     np.testing.assert_array_equal(raw.column("a"), [1000.5, np.nan, 2000.25])
 
 
+def test_a_date_is_a_gap_however_it_is_written(tmp_path: Path) -> None:
+    """A hint names dates as 9999-12-31; the file may say 12/31/9999."""
+    path = tmp_path / "a.csv"
+    for last in ("12/31/9999", "12/31/9999 00:00"):
+        path.write_text(f"a,b\n01/31/2020,1\n{last},2\n05/30/2021,3\n")
+        raw = load(path, dialect=dialect({"a": ["9999-12-31"]}))
+        assert np.isnan(raw.column("a")).tolist() == [False, True, False], last
+        assert raw.reading.dates == {"a": "mdy"}
+
+
 def test_gaps_where_columns_are_read_in_stretches(tmp_path: Path) -> None:
     for path in files(tmp_path)[:2]:
         big = opened(path, tmp_path, dialect({"rent": -999}))

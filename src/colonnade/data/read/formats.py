@@ -10,7 +10,6 @@ pyarrow is imported on use: it costs more to import than most commands take to r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from colonnade.data.read import header
 from colonnade.data.read.dates import said_of
 from colonnade.data.read.dialect import GAPS, Dialect, sniffed
-from colonnade.data.read.recognise import Recognised, from_numbers, recognise
+from colonnade.data.read.recognise import Recognised, from_numbers, numbers_among, recognise
 from colonnade.data.read.unpacked import COMPRESSED, open_bytes
 from colonnade.data.table import RawTable, Reading, as_numbers, count, different, numbers_of, stack
 from colonnade.errors import DataError, suggest
@@ -190,7 +189,7 @@ def column_of(
     if gaps := dialect.gaps_of(name):
         column = _without(column, gaps)
         found = column_of(path, name, column, replace(dialect, gaps={}), verbatim, dates=dates)
-        return found.without(numbers_among(gaps))
+        return found.without(gaps)
     if pa.types.is_binary(kind) or pa.types.is_nested(kind):
         fault = "is not UTF-8 text" if pa.types.is_binary(kind) else f"holds {kind}, not one value a row"
         raise DataError(f"{path}: column '{name}' {fault}; convert it to numbers or UTF-8 text")
@@ -231,15 +230,6 @@ def _without(column: Any, gaps: Sequence[str]) -> Any:
         texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
         among = pc.is_in(texts, value_set=pa.array(gaps, pa.string()))
     return pc.if_else(among, pa.scalar(None, column.type), column)
-
-
-def numbers_among(texts: Sequence[str]) -> list[float]:
-    """Return those of some texts that are numbers."""
-    numbers = []
-    for text in texts:
-        with suppress(ValueError):
-            numbers.append(float(text))
-    return numbers
 
 
 def _decoded(column: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -54,11 +55,22 @@ class Recognised:
     warned: str | None = None
     date: str | None = None
 
-    def without(self, gaps: Sequence[float]) -> Recognised:
-        """Return the same with these numbers as gaps; dates and text stay as they are."""
-        if self.values.dtype == object or self.date is not None:
+    def without(self, gaps: Sequence[str]) -> Recognised:
+        """Return the same with these numbers as gaps, or these dates (9999-12-31), however the column writes
+        them; text stays as it is."""
+        if self.values.dtype == object:
             return self
-        return replace(self, values=np.where(np.isin(self.values, gaps), np.nan, self.values))
+        gone = numbers_among(gaps) if self.date is None else [days_of(each, "ymd") for each in gaps]
+        return replace(self, values=np.where(np.isin(self.values, gone), np.nan, self.values))
+
+
+def numbers_among(texts: Sequence[str]) -> list[float]:
+    """Return those of some texts that are numbers."""
+    numbers = []
+    for text in texts:
+        with suppress(ValueError):
+            numbers.append(float(text))
+    return numbers
 
 
 def recognise(name: str, texts: Any, dialect: Dialect, *, dates: bool = True) -> Recognised:
