@@ -228,3 +228,15 @@ def test_the_command_prints_tables_and_json(tmp_path: Path) -> None:
     assert json.loads(plain.stdout)["joint"]["noise"] > 0
     none = CliRunner().invoke(main, ["describe", str(tmp_path / "no.toml")])
     assert (none.exit_code, "there is no such job file" in none.stderr) == (2, True)
+
+
+def test_the_command_says_why_there_are_no_coefficients(tmp_path: Path) -> None:
+    data = frame().drop(columns="amount")
+    data.loc[data.default == 1, "town"] = data.town.replace("Trier", "Ulm")  # nobody of Trier is positive
+    data.to_csv(tmp_path / "all.csv", index=False)
+    (tmp_path / "job.toml").write_text(
+        'algorithm = "lbfgs"\n[data]\ntrain = "all.csv"\nlabel = "default"\nparties = 2\n[secure]\nlabels = "clear"\n'
+    )
+    shown = CliRunner().invoke(main, ["describe", str(tmp_path / "job.toml")])
+    assert shown.exit_code == 0, shown.stderr
+    assert "there are no coefficients: some columns tell the label of all rows that have them" in shown.stdout

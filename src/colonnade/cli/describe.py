@@ -148,6 +148,14 @@ def _show_joint(joint: Statistics) -> None:
         seen = ", as far as noise lets see" if joint.noise else ""
         words = "VIF is a lower bound and there are no coefficients; drop one of them"
         click.echo(f"columns repeat each other{seen}: {words}")
+    elif joint.fit is None and joint.label_at is not None:
+        why = "there are no more rows than columns; drop some"
+        if joint.rows > len(joint.columns) + 1:
+            why = (
+                "some columns tell the label of all rows that have them, as a category without a positive "
+                "row does; drop them, or join rare values (data.rare)"
+            )
+        click.echo(f"there are no coefficients: {why}")
 
 
 def _figures(how: str, *values: float | None) -> list[str]:

@@ -56,7 +56,7 @@ def forget(run: Path, ids_file: Source, out: Path | None, as_json: bool) -> None
     show_result(terminal, done.result)
     terminal.print(f"\nwritten: {', '.join(map(str, files))}", soft_wrap=True)
     terminal.print(
-        f"{run} still has a model of these {count(len(rows), 'row')}: delete it, and them from the files"
+        f"{run} still has a model of these {count(len(rows), 'row')}: delete it, and the rows in the files"
     )
 
 

@@ -77,8 +77,8 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
         asked = set(rows)
         if len(asked) < LEAST:
             raise DataError(
-                f"{ids}: {count(len(asked), 'row')} to train on; at least {LEAST} are forgotten at once, as "
-                "a model before and after fewer tells these rows; wait for more"
+                f"{ids}: {count(len(asked), 'training row')}; at least {LEAST} are forgotten at once, as two "
+                " models that differ by fewer reveal these rows; wait for more"
             )
         for earlier in self.since:
             apart = len(asked ^ set(earlier))
