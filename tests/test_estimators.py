@@ -237,7 +237,7 @@ def tanh(w: NDArray[np.float64], X: NDArray[np.float64]) -> NDArray[np.float64]:
 def test_a_black_box_is_a_python_function(data: Data) -> None:
     box = VerticalClassifier("asyrevel-gau", parties=2, epochs=30, model=lambda d, outputs: Function(tanh, d))
     assert box.fit(*data).score(*data) > 0.9
-    with pytest.raises(AttributeError, match="no linear model"):
+    with pytest.raises(AttributeError, match="not a linear model"):
         _ = box.coef_
 
 

@@ -235,7 +235,8 @@ def test_the_command_says_why_there_are_no_coefficients(tmp_path: Path) -> None:
     data.loc[data.default == 1, "town"] = data.town.replace("Trier", "Ulm")  # nobody of Trier is positive
     data.to_csv(tmp_path / "all.csv", index=False)
     (tmp_path / "job.toml").write_text(
-        'algorithm = "lbfgs"\n[data]\ntrain = "all.csv"\nlabel = "default"\nparties = 2\n[secure]\nlabels = "clear"\n'
+        'algorithm = "lbfgs"\n[data]\ntrain = "all.csv"\nlabel = "default"\nparties = 2\n'
+        '[secure]\nlabels = "clear"\n'
     )
     shown = CliRunner().invoke(main, ["describe", str(tmp_path / "job.toml")])
     assert shown.exit_code == 0, shown.stderr
