@@ -17,6 +17,7 @@ from colonnade_bench.common import Panel
 
 COLOURS = ("#2f6690", "#d1495b", "#3a7d44", "#edae49", "#6c4f77", "#00798c", "#8d6b53", "#555555")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+FAR = 50  # times the smallest number
 STYLE: dict[Any, Any] = {"font.size": 10.0}
 
 
@@ -48,15 +49,22 @@ def drawn(panels: Sequence[Panel], title: str, path: Path) -> Path:
 
 
 def _bars(axes: Axes, panel: Panel, lengths: Mapping[str, float]) -> None:
-    """Draw a bar with its number for every name, the first on top; those of `marked` stand out."""
+    """Draw a bar with its number for every name, the first on top; those of `marked` stand out.
+
+    Numbers that are far apart are drawn by their logarithm.
+    """
     places = range(len(lengths))[::-1]
     colours = [COLOURS[0] if name in panel.marked else COLOURS[-1] for name in lengths]
     made = axes.barh(places, list(lengths.values()), color=colours)
     axes.bar_label(made, [f"{length:.2g}" for length in lengths.values()], padding=3, fontsize=8)
     axes.set_yticks(places, list(lengths))
-    axes.set(title=panel.title, xlabel=panel.x, xscale="log" if panel.log else "linear")
-    axes.spines[["top", "right"]].set_visible(False)
+    far = max(lengths.values()) > FAR * min(lengths.values())
+    scale = f"{panel.x}, logarithmic" if far else panel.x
+    axes.set(title=panel.title, xlabel=scale, xscale="log" if far else "linear")
     axes.margins(x=0.15)
+    axes.set_xticks([], minor=True)
+    axes.set_xticks([])  # each bar has its number
+    axes.spines[["top", "right", "bottom"]].set_visible(False)
 
 
 def _logarithmic(axes: Axes) -> None:

@@ -74,6 +74,12 @@ def topologies(folder: Path) -> None:
     shrink(folder / "topologies" / "topologies.png", HERE / "topologies.png")
 
 
+def peers(folder: Path) -> None:
+    """Processor seconds beside other programs, which it installs into environments of their own."""
+    python(*COLONNADE, "bench", "peers", "--out", folder / "peers", cwd=ROOT)
+    shrink(folder / "peers" / "peers.png", HERE / "peers.png")
+
+
 def daemon_page(folder: Path) -> None:
     """The page of a daemon with a proposal that waits, as its own test sees it."""
     test = "tests/deploy/test_pages.py::test_the_page_in_a_browser"
@@ -87,6 +93,7 @@ def main() -> None:
         folder = Path(name)
         reports(folder)
         topologies(folder)
+        peers(folder)
         daemon_page(folder)
     python(EXAMPLES / "straggler.py", HERE / "straggler.svg", cwd=ROOT)
 

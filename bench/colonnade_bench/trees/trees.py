@@ -35,10 +35,6 @@ PARTS = {
 LAST = ()
 LONG = ("mnist", "givemesomecredit", "news20", "uci-credit", "phishing")  # begun first
 WAYS = ("secureboost", "boosted-sum", "scikit-learn", "leaves of any size", "XGBoost", "pooled")
-ELSEWHERE = (
-    "Others, with encryption, on a machine like ours: SecretFlow SGB 82 s for 10 trees of UCI credit, "
-    "FedTree with homomorphic encryption 307 s, FATE's SecureBoost 134 s for 10 trees of breast cancer."
-)
 
 
 def pieces(quick: bool) -> list[str]:
@@ -122,7 +118,7 @@ def _cost(quick: bool, say: Say) -> Grid:
         f"Medians of {len(base)} runs of each, in turns, and quartiles; a run is the mean of some trees, "
         "without cutting columns and the first trees. scikit-learn has one thread."
     )
-    return Grid(title, heads, rows, f"{note} {ELSEWHERE}")
+    return Grid(title, heads, rows, note)
 
 
 def _growth(quick: bool, say: Say) -> Grid:
