@@ -80,6 +80,7 @@ def test_several_on_one_split_and_what_each_would_open(
     done = colonnade("compare", "job.toml", "--algorithms", "lbfgs,secureboost", "--accept", "scores,labels")
     assert "secureboost is left out: it would open nodes" in done.stderr
     assert "would open between companies" in done.stdout
+    assert "to compare the others, change what these notes name" in done.stderr
     assert colonnade("compare", "job.toml", "--algorithms", "lbfgz").exit_code == 2
 
 

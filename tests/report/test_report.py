@@ -102,6 +102,16 @@ def test_a_run_whose_loss_nobody_here_knows_has_no_figure(result: Result) -> Non
         loss_figure(msgspec.structs.replace(result, history=[]))
 
 
+def test_a_loss_that_was_measured_once_has_no_curves_on_the_page(result: Result) -> None:
+    once = msgspec.structs.replace(result, history=result.history[-1:])
+    said = "The loss was measured once, at the end"
+    assert said in page(once)
+    assert said not in page(result)
+    together = page({"only": once})
+    assert "<h1>1 run</h1>" in together
+    assert said in together
+
+
 def test_the_page_needs_nothing_else(result: Result, tmp_path: Path) -> None:
     risky = msgspec.structs.replace(result, dataset="<script>alert(1)</script>")
     text = write_report(risky, tmp_path / "run.html").read_text()

@@ -60,6 +60,8 @@ def compare(job_file: Path, names: str | None, accept: str | None, out: Path | N
         print_json({"runs": {name: done.result for name, done in found.items()}, "left_out": left})
         return
     _show(found, report)
+    if left and len(found) < 2:
+        note("to compare the others, change what these notes name in a copy of the job")
 
 
 def _run(name: str, job: object, folder: Path, *, quiet: bool) -> Finished:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from colonnade.data.table import count
 from colonnade.disk import drafted
 from colonnade.errors import DataError
 from colonnade.report import summary
@@ -45,7 +46,7 @@ def page(runs: Run | Mapping[str, Run]) -> str:
     """Return the page's text: a run, or several side by side and then one by one."""
     if isinstance(runs, Mapping):
         all_facts = {name: _facts(run) for name, run in runs.items()}
-        title = f"{len(runs)} runs"
+        title = count(len(runs), "run")
         each = [
             tag("article", tag("p", name, class_="eyebrow"), _about(one)) for name, one in all_facts.items()
         ]

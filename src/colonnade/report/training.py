@@ -23,6 +23,8 @@ def loss_section(runs: Mapping[str, Result]) -> Html:
     charts = loss_charts(runs)
     if not charts:
         return tag("p", "The loss is known to the label holder that measures the model, not here.")
+    if all(len(run.history) < 2 for run in runs.values()):
+        return tag("p", "The loss was measured once, at the end, so there are no curves.", class_="soft")
     caption = "Dotted: the pooled optimum." if shows_optimum(runs, charts) else ""
     return side_by_side(*(chart.render(caption) for chart in charts))
 
