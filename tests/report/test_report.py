@@ -15,6 +15,7 @@ from colonnade.job import job_from
 from colonnade.report.figures import loss_figure, save
 from colonnade.report.page import page, write_report
 from colonnade.report.summary import cost_rows, headline, metric_rows
+from colonnade.report.words import KINDS
 from colonnade.result import Result
 from colonnade.run.federate import federate
 
@@ -100,6 +101,13 @@ def test_several_runs_are_several_lines(result: Result) -> None:
 def test_a_run_whose_loss_nobody_here_knows_has_no_figure(result: Result) -> None:
     with pytest.raises(DataError, match="no loss to draw"):
         loss_figure(msgspec.structs.replace(result, history=[]))
+
+
+def test_every_kind_of_message_is_explained(result: Result) -> None:
+    assert all(len(words) > 20 and "`" not in words for words in KINDS.values())
+    text = page(result)
+    assert result.cost.bytes_by_kind
+    assert all(f"<dt>{kind} (message)</dt>" in text for kind in result.cost.bytes_by_kind)
 
 
 def test_a_loss_that_was_measured_once_has_no_curves_on_the_page(result: Result) -> None:

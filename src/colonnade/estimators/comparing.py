@@ -36,7 +36,7 @@ def compare(
     Returns a row for every algorithm, the best first, and last those that could not be trained, with why:
     what `pandas.DataFrame` takes. `alone` is what the label holder reaches by itself with that kind of model,
     `opens` what the run would give away between companies, `model` the trained estimator. `parameters` are
-    those of the estimators. The test rows choose the winner, so its figures are a little kind.
+    those of the estimators. The test rows choose the winner, so its figures are slightly optimistic.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(200, 4))

@@ -9,7 +9,7 @@ from colonnade.messages.base import Message
 
 
 class Sealed(Message, frozen=True, tag=84):
-    """Public keys and ciphertexts, answers, or parts of inner products, as `secure.lattice` writes them."""
+    """Public keys and ciphertexts, answers, or parts of inner products (`secure.lattice`)."""
 
     personal: ClassVar[bool] = True
     tag: int

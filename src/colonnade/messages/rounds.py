@@ -31,7 +31,7 @@ class CoinShown(Message, frozen=True, tag=91):
 
 
 class Piece(Message, frozen=True, tag=1):
-    """One party's addend of a sum, sent to the root."""
+    """One party's part of a sum, sent to the party that adds it up."""
 
     tag: int
     values: Numbers

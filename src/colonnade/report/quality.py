@@ -152,8 +152,8 @@ def _confusions(shown: Floats, positive: Flags, thresholds: Mapping[str, float],
         rates = found.rates()
         rows.append([name, *(f"{count:,}" for count in counts), *(f"{rate:.4f}" for rate in rates.values())])
     caption = (
-        "Confusion at two thresholds: the middle, and the one that tells the classes best apart on these "
-        "very rows (KS), whose figures are therefore a little kind. Neither knows what an error costs."
+        "Confusion at two thresholds: the middle, and the one that best separates the classes on these test "
+        "rows (KS), whose figures are therefore slightly optimistic. Neither considers what an error costs."
     )
     return table(caption, [*head, *rates], rows, class_="numbers")
 

@@ -144,9 +144,12 @@ def cost_rows(result: Result) -> list[Pair]:
         ("messages", f"{cost.messages:,}"),
         ("bytes sent", size(cost.bytes_sent) + share),
         ("of them", _parts(cost)),
-        ("to evaluate", f"{size(cost.evaluation_bytes)} more, not counted above"),
-        ("age of weights", f"mean {late.mean:.2f}, 95% within {late.p95}, at most {late.max} updates"),
     ]
+    if cost.evaluation_bytes:
+        rows.append(("to evaluate", f"{size(cost.evaluation_bytes)} more, not counted above"))
+    if late.max:
+        age = f"mean {late.mean:.2f}, 95% within {late.p95}, at most {late.max} updates"
+        rows.append(("age of weights", age))
     if cost.refused:
         refused = ", ".join(f"{count} {name}" for name, count in cost.refused.items())
         rows.append(("refused messages", refused))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from typing import get_args
+
+from colonnade.messages import AnyMessage
 from colonnade.report.html import Html, section, tag
 from colonnade.result import Result
 
@@ -28,6 +32,17 @@ THETA = "the derivative of the loss by the score of a row; its sign or size tell
 AGE = "how many steps of the weights lay between the reading of weights and the step that used them"
 
 
+def _first_sentence(kind: type) -> str:
+    """Return what a kind of message is, as its class says it, without names of modules."""
+    said = " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
+    plain = re.sub(r" \([^)]*`[^)]*\)|`", "", said).rstrip(".")
+    return plain[:1].lower() + plain[1:]
+
+
+KINDS = {kind.__name__.lower(): _first_sentence(kind) for kind in get_args(AnyMessage)}
+"""What every kind of message is, by the name under which its bytes are counted."""
+
+
 def words_section(result: Result) -> Html:
     """Return the words that need one, each with a sentence."""
     meant = dict(ALWAYS)
@@ -37,5 +52,6 @@ def words_section(result: Result) -> Html:
         meant["noise of some rows"] = NOISE
     if result.staleness.max:
         meant["age of weights"] = AGE
+    meant |= {f"{kind} (message)": KINDS[kind] for kind in result.cost.bytes_by_kind if kind in KINDS}
     terms = [part for word, text in meant.items() for part in (tag("dt", word), tag("dd", text))]
     return section("Words", tag("dl", *terms, class_="words"), id_="words")
