@@ -156,7 +156,7 @@ def test_a_mistake_on_the_command_line(arguments: list[str], says: list[str]) ->
 def test_somebody_elses_folder_is_not_touched() -> None:
     Path("mine").mkdir()
     Path("mine/thesis.txt").write_text("years of work")
-    assert_refused(run("--out", "mine"), ["mine", "no earlier run"])
+    assert_refused(run("--out", "mine"), ["mine", "not an earlier run"])
     assert [path.name for path in Path("mine").iterdir()] == ["thesis.txt"]
     assert_refused(run("--out", "mine/thesis.txt"), ["this is a file"])
     if Path("/proc").is_dir():  # where nobody can write, not even root
@@ -166,7 +166,7 @@ def test_somebody_elses_folder_is_not_touched() -> None:
 def test_a_result_that_is_not_ours_is_not_an_earlier_run() -> None:
     Path("other").mkdir()
     Path("other/result.json").write_text('{"winner": "me"}')
-    assert_refused(run("--out", "other"), ["no earlier run"])
+    assert_refused(run("--out", "other"), ["not an earlier run"])
 
 
 def test_an_earlier_run_and_an_empty_folder_are_welcome() -> None:
