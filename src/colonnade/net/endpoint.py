@@ -36,6 +36,7 @@ from colonnade.net.meter import Meter
 from colonnade.net.network import Clock, M, T, Wire
 from colonnade.net.waiting import Waits
 from colonnade.openings.limits import OpeningLimits
+from colonnade.openings.opening import PRODUCT
 
 SIZE_LIMIT = 64 * 2**20
 REASON_LIMIT = 2000
@@ -98,7 +99,7 @@ class Endpoint:
         self.meter.hold_to(limits)
 
     def let_open(self, to: str, topic: Topic, numbers: int) -> None:
-        self.meter.limits.product(topic, to, numbers)
+        self.meter.limits.count(PRODUCT, topic, to, numbers)
 
     @property
     def waiting(self) -> int:

@@ -45,15 +45,8 @@ class OpeningLimits:
         """Return how many bytes of a kind of message about a topic may go to a peer."""
         return self._bytes.get((kind.__name__, topic, to), 0) if opened_fields(kind) else ANY
 
-    def total(self, topic: int, root: str, numbers: int) -> None:
-        """Count numbers that a sum opens to its root; refused if more than declared."""
-        self._count(TOTAL, topic, root, numbers)
-
-    def product(self, topic: int, to: str, numbers: int) -> None:
-        """Count numbers that a peer can open by what is sent next; refused if more than declared."""
-        self._count(PRODUCT, topic, to, numbers)
-
-    def _count(self, name: str, topic: int, to: str, numbers: int) -> None:
+    def count(self, name: str, topic: int, to: str, numbers: int) -> None:
+        """Count numbers of a total or a product that a peer can open; refused if more than declared."""
         key = name, topic, to
         left = self._numbers[key] = self._numbers.get(key, 0) - numbers
         if left < 0:
@@ -78,5 +71,5 @@ class Unlimited(OpeningLimits):
         opened_fields(kind)
         return ANY
 
-    def _count(self, name: str, topic: int, to: str, numbers: int) -> None:
+    def count(self, name: str, topic: int, to: str, numbers: int) -> None:
         """Let sums and products be opened."""

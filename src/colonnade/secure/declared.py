@@ -8,6 +8,7 @@ from typing import Any
 from colonnade.arrays import Floats, Words
 from colonnade.messages import TOPIC_SHIFT
 from colonnade.openings.limits import OpeningLimits
+from colonnade.openings.opening import TOTAL
 from colonnade.secure.protocol import N, SecureSum
 
 
@@ -24,9 +25,9 @@ class DeclaredSum:
     # these return the inner sum's own coroutines: one more around each would cost time for nothing
 
     def give(self, piece: Floats | Words, *, root: str, tag: int) -> Coroutine[Any, Any, None]:
-        self._limits.total(tag >> TOPIC_SHIFT, root, piece.size)
+        self._limits.count(TOTAL, tag >> TOPIC_SHIFT, root, piece.size)
         return self._secure.give(piece, root=root, tag=tag)
 
     def collect(self, piece: N, *, tag: int) -> Coroutine[Any, Any, N]:
-        self._limits.total(tag >> TOPIC_SHIFT, self._limits.me, piece.size)
+        self._limits.count(TOTAL, tag >> TOPIC_SHIFT, self._limits.me, piece.size)
         return self._secure.collect(piece, tag=tag)
