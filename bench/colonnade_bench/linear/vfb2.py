@@ -35,7 +35,9 @@ PARTS = {
 }
 LAST = ("lossless:kept", "slow:kept")
 # of one core, by processor time; the fits of `against` are timed by the clock
-MINUTES = {"calibration": 0.1, "straggling": 5, "speedup": 2, "curves": 6, "convergence": 3, "lossless": 33}
+MINUTES = {
+    "calibration": 0.1, "straggling": 5, "speedup": 5, "curves": 6, "convergence": 3, "lossless": 33,
+}  # fmt: skip
 FORWARDS = ("free", "charged")
 
 
@@ -56,8 +58,9 @@ def pieces(quick: bool) -> list[str]:
     curves = [f"curves:{name}:{problem}" for name in _curved(quick) for problem in _problems(quick)]
     figure_2 = [f"speedup:{kind}:{penalty}" for kind in ESTIMATORS for penalty in _problems(quick)]
     batches = [f"straggling:{batch}:{cost}" for batch in _batches(quick) for cost in FORWARDS]
+    steps = [f"steps:{batch}" for batch in _batches(quick)]
     return [
-        *batches, *figure_2, *curves, "steps", "convergence", "calibration", "against",
+        *batches, *figure_2, *curves, *steps, "convergence", "calibration", "against",
         *table_2_slow(quick).pieces(), *table_2(quick).pieces(),
     ]  # fmt: skip
 
@@ -82,10 +85,11 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> Non
         case "against":
             against_pooled(bench, say, repeats=2 if quick else 5)
         case "straggling":
-            batches, cost = ([int(which[0])], which[1:]) if which else (_batches(quick), FORWARDS)
-            straggling(bench, calibrated(out), say, batches=batches, forwards_cost=cost, **terms)
+            some, cost = ([int(which[0])], which[1:]) if which else (_batches(quick), FORWARDS)
+            straggling(bench, calibrated(out), say, batches=some, forwards_cost=cost, **terms)
         case "steps":
-            stepped(bench, calibrated(out), say, batches=_batches(quick), **terms)
+            batches = [int(word) for word in which] or _batches(quick)
+            stepped(bench, calibrated(out), say, batches=batches, **terms)
         case "speedup" if name := first_here(VFB2_FIGURE_2):
             counts, epochs = ((1, 4, 16), 4) if quick else ((1, 2, 4, 8, 16), 20)
             estimators, problems = (which[:1], which[1:]) if which else (ESTIMATORS, _problems(quick))
