@@ -5,17 +5,20 @@
     python -m colonnade_bench.micro.two --grow 30000x20 200000x40 20000x2000@0.01
     python -m colonnade_bench.micro.two --audit a9a breast-cancer --modes blind never
 
-A set may also be FILE:LABEL, a CSV file, whose columns are prepared as a user's are (outliers capped).
-Columns are dealt to two parties, of which the first holds the label; everything else is as a job has it that
-says nothing. CPU seconds are those of both parties in one process, with their columns' set-up, reading and
-the comparison with pooled columns apart; `set-up` is a run of one pass without theta. --wan prints the time
-of a simulated network with this latency, one way, in ms. Blind runs differ in their noise: of `--repeat` runs
-the mean is printed. --way says how polynomials are multiplied: without it as fast as the machine can.
+A set may also be FILE:LABEL, a CSV file, whose columns are prepared as a user's are (outliers capped); or
+FILE.toml, a job of two companies' files. Columns of one table are dealt to two parties, of which the first
+holds the label; everything else is as a job has it that says nothing. CPU seconds are those of both parties
+in one process, with their columns' set-up, reading and the comparison with pooled columns apart; `set-up` is
+a run of one pass without theta. --wan prints the time of a simulated network with this latency, one way, in
+ms. Blind runs differ in their noise: of `--repeat` runs the mean is printed. --way says how polynomials are
+multiplied: without it as fast as the machine can.
 """
 
 from __future__ import annotations
 
 import argparse
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,18 +40,25 @@ MODES: dict[str, dict[str, str]] = {
 
 
 def job_of(data: str, mode: str, **sections: Any) -> Job:
-    """A job of two parties that says nothing but what is hidden; data is a set, or FILE:LABEL."""
-    path, _, label = data.partition(":")
-    named = {"label": label} if label else {}
+    """A job of two parties that says nothing but what is hidden; data is a set, FILE:LABEL or a job."""
     return job_from(
         {
             "algorithm": "lbfgs",
             "world": "local",
-            "data": {"train": path, "parties": 2, **named},
+            "data": data_of(data),
             "secure": MODES[mode],
             **sections,
         }
     )
+
+
+def data_of(data: str) -> dict[str, Any]:
+    """Whose columns a job is about."""
+    if data.endswith(".toml"):
+        found: dict[str, Any] = tomllib.loads(Path(data).read_text(encoding="utf-8"))["data"]
+        return found
+    path, _, label = data.partition(":")
+    return {"train": path, "parties": 2, **({"label": label} if label else {})}
 
 
 def cpu_of(done: Finished) -> float:
