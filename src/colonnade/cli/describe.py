@@ -104,8 +104,8 @@ def _show_columns(party: str, columns: list[ColumnSummary]) -> None:
 
     heads = ["column", "rows", "gaps", "distinct", "mean", "sd", "min", "25%", "50%", "75%", "max", "top"]
     rows = [
-        (x.column, *_counts(x.rows, x.gaps, x.distinct), *_figures(".4g", x.mean, x.deviation),
-         *_figures(".4g", x.least, x.lower, x.median, x.upper, x.most),
+        (x.column, *_counts(x.rows, x.gaps, x.distinct), *_values(x, x.mean), *_figures(".4g", x.deviation),
+         *_values(x, x.least, x.lower, x.median, x.upper, x.most),
          "" if x.top is None else f"{x.top} ({x.top_rows})")
         for x in columns
     ]  # fmt: skip
@@ -156,6 +156,15 @@ def _show_joint(joint: Statistics) -> None:
                 "row does; drop them, or join rare values (data.rare)"
             )
         click.echo(f"there are no coefficients: {why}")
+
+
+def _values(column: ColumnSummary, *values: float | None) -> list[str]:
+    """Return values of a column as text: days since 1970 as dates."""
+    if not column.dates:
+        return _figures(".4g", *values)
+    from colonnade.data.read.dates import date_words
+
+    return ["" if value is None else date_words(round(value)) for value in values]
 
 
 def _figures(how: str, *values: float | None) -> list[str]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.data.prepare.woe import column_of, is_number
+from colonnade.data.read.dates import CLOCK
 from colonnade.data.table import Column, RawTable
 
 
@@ -26,6 +27,7 @@ class ColumnSummary(msgspec.Struct, frozen=True, kw_only=True):
     most: float | None = None
     top: str | None = None
     top_rows: int | None = None
+    dates: bool = False  # figures are days since 1970
 
 
 def summaries(table: RawTable) -> list[ColumnSummary]:
@@ -33,7 +35,9 @@ def summaries(table: RawTable) -> list[ColumnSummary]:
     found = []
     for column in table.columns:
         if is_number(table, column):
-            found.append(_of_numbers(column, np.asarray(column_of(table, column, numeric=True), dtype=float)))
+            values = np.asarray(column_of(table, column, numeric=True), dtype=float)
+            dates = table.reading.dates.get(column, CLOCK) != CLOCK
+            found.append(msgspec.structs.replace(_of_numbers(column, values), dates=dates))
         else:
             found.append(_of_text(column, table.column(column)))
     return found
