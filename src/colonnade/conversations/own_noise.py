@@ -10,6 +10,8 @@ Keys are new.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 import numpy as np
 
@@ -18,8 +20,10 @@ from colonnade.conversations.gates import Gates
 from colonnade.errors import CheckpointError, FixedPointOverflow
 from colonnade.privacy import discrete
 from colonnade.privacy.noise import Streams
-from colonnade.secure.lattice.parameters import CoefficientParameters
 from colonnade.secure.streams import subkey
+
+if TYPE_CHECKING:
+    from colonnade.secure.lattice.parameters import CoefficientParameters
 
 STEPS = 8  # codes to a doubling
 LOUDEST = 1 / 8  # of the range: noise beyond that leaves nothing of what it hides

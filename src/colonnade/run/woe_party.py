@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import msgspec
 
 from colonnade.conversations.woe import Binned, weigh_as_label_holder, weigh_as_party
-from colonnade.conversations.woe_encrypted import weigh_masked_as_label_holder, weigh_masked_as_party
 from colonnade.data.prepare.woe import Counts, Weighed, codes_of, make_bins
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError
@@ -74,10 +73,14 @@ async def weigh(
             raise DataError(f"{net.me} is to weigh columns by its label and holds none")
         y, noise = train.y.astype(float), noise or CountNoise(terms.noise)
         if terms.blind:
+            from colonnade.conversations.woe_encrypted import weigh_masked_as_label_holder
+
             done = await weigh_masked_as_label_holder(net, y, own, terms.woe, noise, declare)
         else:
             done = await weigh_as_label_holder(net, y, own, terms.woe, noise, declare)
     elif terms.blind:
+        from colonnade.conversations.woe_encrypted import weigh_masked_as_party
+
         done = await weigh_masked_as_party(net, terms.label_holder, own, terms.woe, declare, secret)
     else:
         done = await weigh_as_party(net, terms.label_holder, own, terms.woe, declare)

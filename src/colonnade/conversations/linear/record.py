@@ -25,7 +25,6 @@ from colonnade.conversations.linear.job_choices import (
     usual_batch,
 )
 from colonnade.conversations.linear.openings import of_backward
-from colonnade.conversations.linear.parted import parted_scores
 from colonnade.conversations.linear.parties.blind_refusals import (
     blind_notes,
     check_blind,
@@ -58,7 +57,11 @@ class LinearShares:
     def scorer(self, holding: Holding) -> Scorer:
         blind = holding.plan.blind
         if blind is not None and blind.reveal == "never":
-            return BlindScorer(holding, blind) if blind.encrypted is None else parted_scores.scorer(holding)
+            if blind.encrypted is None:
+                return BlindScorer(holding, blind)
+            from colonnade.conversations.linear.parted import parted_scores
+
+            return parted_scores.scorer(holding)
         X = holding.X
         return SummedPart(rows_of(X).scores(0, int(X.shape[0]), np.asarray(holding.arrays["w"])))
 
@@ -66,6 +69,8 @@ class LinearShares:
         if any("part" in held.arrays for held in holdings.values()):
             return blind_together(holdings)
         if any("own" in held.arrays for held in holdings.values()):
+            from colonnade.conversations.linear.parted import parted_scores
+
             return parted_scores.together(holdings)
         z: Floats = np.sum([held.X @ held.arrays["w"] for held in holdings.values()], axis=0)
         return z
