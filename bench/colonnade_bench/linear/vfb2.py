@@ -36,7 +36,8 @@ PARTS = {
 LAST = ("lossless:kept", "slow:kept")
 # of one core, by processor time; the fits of `against` are timed by the clock
 MINUTES = {
-    "calibration": 0.1, "straggling": 5, "speedup": 5, "curves": 6, "convergence": 3, "lossless": 33,
+    "calibration": 0.1, "straggling": 5, "steps": 3, "speedup": 5, "curves": 6, "convergence": 3,
+    "lossless": 33,
 }  # fmt: skip
 FORWARDS = ("free", "charged")
 
