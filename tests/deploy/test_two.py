@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.deploy.companies import job, lay_out, settled, together
 from tests.deploy.joined import ids_of
 from tests.patience import until
@@ -14,10 +15,11 @@ from tests.patience import until
 from colonnade.deploy.daemon import commands, verbs
 from colonnade.deploy.daemon.daemon import Daemon
 from colonnade.deploy.models import stored_shares
+from colonnade.deploy.models.stored_shares import StoredShare
 from colonnade.deploy.settings import Serve
 from colonnade.deploy.terms.contract import read_terms, terms_from
 from colonnade.deploy.terms.terms import Terms
-from colonnade.errors import ColonnadeError, Refused
+from colonnade.errors import ColonnadeError, JobError, Refused
 from colonnade.net.stream.port import free_ports
 
 NAMES = ("bank", "shop")
@@ -96,6 +98,33 @@ def test_weights_in_parts_train_on_few_rows_and_score_new_ones(tmp_path: Path) -
         share = stored_shares.load(tmp_path / name / "runs" / "models", "repaid")
         assert "w" not in share.arrays
         assert {"own", "others", "turn"} <= set(share.arrays)
+
+
+def test_an_owner_of_columns_is_told_no_scores_by_any_software(
+    tmp_path: Path,
+) -> None:
+    """Its weights would follow from scores of rows that it chooses, and labels of rows from these."""
+    consortium = lay_out(tmp_path, NAMES, bank=NOTHING, shop=NOTHING)
+    wanted = ids_of(tmp_path / "shop" / "applicants.csv", "id")
+
+    async def program(daemons: dict[str, Daemon]) -> None:
+        await daemons["bank"].train(terms(reveal="never"))
+        for name in NAMES:
+            await settled(daemons[name])
+        request = commands.PredictRequest("repaid", [wanted], "applicants")
+        with pytest.raises(JobError, match=r"shop holds no label of repaid.*; ask at bank"):
+            await verbs._predict(daemons["shop"], request, lambda event: None)
+        share = stored_shares.load(tmp_path / "shop" / "runs" / "models", "repaid")
+        manifest = share.manifest
+        said = {name: replace(party, label=True) for name, party in manifest.terms.parties.items()}
+        lies = StoredShare(replace(manifest, terms=replace(manifest.terms, parties=said)), share.arrays)
+        with pytest.raises(ColonnadeError, match=r"shop holds no label of repaid.*, or asks with others"):
+            await daemons["shop"].score(lies, None, never_used, data="applicants")
+
+    async def never_used(ready: Any) -> None:
+        raise AssertionError("a session was opened")
+
+    together(consortium, program)
 
 
 def test_a_service_scores_with_weights_that_nobody_knows(tmp_path: Path) -> None:

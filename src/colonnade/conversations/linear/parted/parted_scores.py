@@ -7,9 +7,8 @@ new. It hides the asker's key as well, for which far less would do (`Coefficient
 
 What each side learns: the asker the total scores of the rows it names, to 1/256. Between companies the parts
 themselves are moved by chance, by half a standard error of a weight (`parties.parted`): an asker chooses its
-rows, and an owner reads its weights off their scores. One of more columns than one for 50 rows, or of which
-a row is more than a tenth of its own fit, would read labels of rows off these, so it may not ask; the first
-is checked at both parties, the second, as in training, at the owner.
+rows, and reads the weights of its own block off their scores. Columns of few rows would tell their labels by
+these even so: daemons answer no asker but a label holder.
 """
 
 from __future__ import annotations
@@ -53,10 +52,8 @@ CONSTANT, ANSWER = 12.8, 8.0  # kB of a ciphertext, and of an answer
 _SPREAD = 2.0**16 * np.sqrt(4 / 12)  # of four uniform numbers of 16 bits
 
 
-def kept(
-    turn: Floats, own: Words, others: Words, unit: float, start: float, secret: bytes, *, holder_alone: bool
-) -> Arrays:
-    """Return what a party keeps; `holder_alone` is whether the label holder alone may ask for scores."""
+def kept(turn: Floats, own: Words, others: Words, unit: float, start: float, secret: bytes) -> Arrays:
+    """Return what a party keeps."""
     return {
         "turn": turn,
         "own": own,
@@ -64,7 +61,6 @@ def kept(
         "unit": np.array([unit]),
         "start": np.array([start]),
         "secret": np.frombuffer(subkey(secret, "noise of scores"), dtype=np.uint8).copy(),
-        "holder_alone": np.array([float(holder_alone)]),
     }
 
 
@@ -92,7 +88,6 @@ class PartedScorer:
     ring: CoefficientParameters
     me: str
     peer: str
-    holder: str
     X: Matrix | None = None
     _line: PeerLine | None = field(default=None, init=False)
 
@@ -102,7 +97,7 @@ class PartedScorer:
         if plan.blind is None or plan.blind.encrypted is None:
             raise DataError("these weights are in parts, and the plan does not say so")
         peer = next(party for party in plan.parties if party != me)
-        return PartedScorer(arrays, ring_of(plan.blind.encrypted), me, peer, plan.evaluator, X)
+        return PartedScorer(arrays, ring_of(plan.blind.encrypted), me, peer, X)
 
     @property
     def rows(self) -> int:
@@ -127,11 +122,6 @@ class PartedScorer:
         return np.concatenate(told) if told else None
 
     async def _some(self, line: PeerLine, X: Matrix, asker: str) -> Floats | None:
-        if asker != self.holder and np.asarray(self.arrays["holder_alone"]).any():
-            raise DataError(
-                f"secure.reveal = 'never': scores would tell {asker} its weights, and through them labels "
-                f"of rows, as its columns are too many or hang on few rows; let {self.holder} ask for scores"
-            )
         numbers = self._whole(X)
         words = await self._words(line, numbers)
         cut = self.ring.cut

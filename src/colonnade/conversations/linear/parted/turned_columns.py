@@ -80,8 +80,6 @@ class TurnedColumns:
         bend, within = np.linalg.eigh(root.T @ (penalty[:, None] * root))
         self.penalty: Floats = np.maximum(bend, 0.0)
         self.turn: Floats = root @ within
-        self._curved = curvature / self.rows
-        self.leverage = 0.0  # how much of its own fit a row is, at the most: known once there are tables
         if not self.turn.shape[1]:
             raise JobError("secure.reveal = 'never': no column says anything")
 
@@ -98,16 +96,10 @@ class TurnedColumns:
         found = []
         for cut in cuts_of(self.rows):
             last = self.width if cut.stop == self.rows else 0
-            turned = (self._turned(part) * 2.0**sizes.columns for part in stretches(self.X, cut))
+            turned = (part @ self.turn * 2.0**sizes.columns for part in stretches(self.X, cut))
             whole = whole_numbers(turned, (cut.stop - cut.start + last, self.width), rounding)
             if last:
                 whole[-last:] = np.diag(np.rint(self.penalty * sizes.penalty))
             # 0: |x| |theta| < t / 4 is what bounds sums here
             found.append(TransformedColumns(ring, whole, 0))
-        return found
-
-    def _turned(self, part: Floats) -> Floats:
-        """Return some rows turned, whose own second moments are 1: how long one is says what hangs on it."""
-        found: Floats = part @ self.turn
-        self.leverage = max(self.leverage, self._curved * float((found**2).sum(axis=1).max(initial=0.0)))
         return found

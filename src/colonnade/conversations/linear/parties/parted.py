@@ -11,8 +11,7 @@ asker can open. But weights, scores, theta and gradients are in parts that are u
 4. both learn, in parts, how often these words wrap around (`parted.wrapped_parts`). Then weights are sums of
    multiples of all gradients (`algorithm.accelerated`), and each computes its part of them alone.
 
-No noise is needed for what is not told, so none is added, and no column is left out. Between companies an
-owner whose weights would tell labels of single rows is not told scores either (`PartedScorer`).
+No noise is needed for what is not told, so none is added, and no column is left out.
 
 What each side learns: how many directions the other's columns have; from A how heavy rows are, and the size
 of labels that are numbers. In the end A learns the loss and the penalty, in two numbers with noise of S rows,
@@ -33,7 +32,6 @@ from colonnade.conversations.evaluate import MEGA, Mark
 from colonnade.conversations.linear.encrypted import final_loss
 from colonnade.conversations.linear.encrypted.encrypted_products import answer_rows, ask_rows, modulo
 from colonnade.conversations.linear.noisy.product_forms import FORMS
-from colonnade.conversations.linear.noisy.rare import LIMIT
 from colonnade.conversations.linear.parted import parted_scores, wave_theta
 from colonnade.conversations.linear.parted.both_blocks import Blocks, Both, rows_of_tables, with_weights
 from colonnade.conversations.linear.parted.turned_columns import SCORED, PartedSizes, TurnedColumns
@@ -138,16 +136,7 @@ class PartedParty(ABC):
             moved = self.noise.words(np.full(len(others), deviation), "the other's weights", 0)
             others = (others + modulo(moved, self.slots.plain)) % t
         secret = self.context.gates.secret()
-        wide = self.widths[1] > self.context.widest or (not self.first and self.columns.leverage > LIMIT)
-        self.kept = parted_scores.kept(
-            self.columns.turn,
-            own,
-            others,
-            self.unit,
-            self.start,
-            secret,
-            holder_alone=self.context.apart and wide,
-        )
+        self.kept = parted_scores.kept(self.columns.turn, own, others, self.unit, self.start, secret)
 
     @abstractmethod
     def first_theta(self) -> Words:
