@@ -20,7 +20,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not all(NEEDED):
         pytest.skip("gcc, valgrind or its headers are not installed")
     made = tmp_path_factory.mktemp("constant") / "work"
-    options = ["-O3", "-Wno-psabi", "-ffp-contract=off", "-DPy_LIMITED_API=0x030B0000"]
+    options = ["-O3", "-Wno-psabi", "-ffp-contract=off"]
     paths = [f"-I{SOURCE}", f"-I{sysconfig.get_path('include')}"]
     # Python's functions are never called: they need not be there
     linked = ["-Wl,--unresolved-symbols=ignore-all", "-no-pie"]
