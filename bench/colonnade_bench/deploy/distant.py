@@ -77,23 +77,9 @@ class Distant:
     line: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        """Write files, certificates and settings, and start lines and daemons."""
-        authority = self.folder / "authority"
-        make_authority(authority)
-        for name in self.names:
-            issue(authority, name)
-        count = len(self.names)
-        ports = free_ports(2 * count)
-        listens, dialled = (
-            dict(zip(self.names, ports, strict=False)),
-            dict(zip(self.names, ports[count:], strict=True)),
-        )
-        delayed = self.one_way_ms > 0 and not self.hosts
-        if not delayed:
-            dialled = listens
-        for number, name in enumerate(self.names):
-            self._lay_out(number, name, listens, dialled)
-        if delayed:
+        """Start lines and daemons of companies that are laid out."""
+        count, (listens, dialled) = len(self.names), self.lay_out()
+        if dialled is not listens:
             words = [f"{dialled[name]}:{listens[name]}" for name in self.names]
             command = [
                 sys.executable,
@@ -110,6 +96,25 @@ class Distant:
             self.__exit__(None, None, None)
             raise
         return self
+
+    def lay_out(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Write files, certificates and settings; returns where companies listen and are dialled."""
+        authority = self.folder / "authority"
+        make_authority(authority)
+        for name in self.names:
+            issue(authority, name)
+        count = len(self.names)
+        ports = free_ports(2 * count)
+        listens, dialled = (
+            dict(zip(self.names, ports, strict=False)),
+            dict(zip(self.names, ports[count:], strict=True)),
+        )
+        delayed = self.one_way_ms > 0 and not self.hosts
+        if not delayed:
+            dialled = listens
+        for number, name in enumerate(self.names):
+            self._lay_out(number, name, listens, dialled)
+        return listens, dialled
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -34,7 +34,8 @@ class EstimateRequest(msgspec.Struct, frozen=True, kw_only=True):
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """What a training is expected to cost, with what that was reckoned from.
 
-    `bytes` are those that all parties send together, `passes` those until the loss stops falling.
+    `bytes` are those that all parties send together, `passes` those until the loss stops falling. `seconds`
+    are those of waiting for lines, and of computing where there is as much other work as at the rehearsal.
     """
 
     rows: int
@@ -45,6 +46,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     seconds: float
     waiting_s: float
+    computing_s: float  # on a processor of one's own
     round_trip_s: float
     mbps: float
 

@@ -69,6 +69,7 @@ def _estimate(request: EstimateRequest, starting_s: float) -> Estimate:
     found = rehearse_alignment(dict.fromkeys(plan.parties, request.rows), terms.align.method, line)
     whole = taken.plus(found)
     waiting = whole.waiting_s + CLOSING_TRIPS * line.round_trip_s
+    computing = whole.computing_s + starting_s
     slower = (time.perf_counter() - began) / max(1e-3, time.process_time() - began_cpu)
     return Estimate(
         rows=request.rows,
@@ -77,8 +78,9 @@ def _estimate(request: EstimateRequest, starting_s: float) -> Estimate:
         most_passes=most,
         rounds=round(whole.rounds),
         bytes=round(whole.sent),
-        seconds=waiting + max(1.0, slower) * (whole.computing_s + starting_s),
+        seconds=waiting + max(1.0, slower) * computing,
         waiting_s=waiting,
+        computing_s=computing,
         round_trip_s=line.round_trip_s,
         mbps=line.mbps,
     )
