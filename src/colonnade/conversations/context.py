@@ -195,7 +195,7 @@ class Context(Generic[C]):
             for rows in runs(0, len(y), self.plan.objective.shape):
                 start.add(np.zeros((rows.stop - rows.start, *self.plan.objective.shape)), y[rows])
             noisy = self.plan.privacy.mechanism != "none"
-            strict = not (noisy or self.plan.made_up or PRESETS[self.plan.algorithm].literal)
+            strict = not (noisy or self.plan.stands_for is not None or PRESETS[self.plan.algorithm].literal)
             ending = Ending(self.plan.pace, self.target_loss, start.value, strict)
             ending.advice = advice or ending.advice
             scribe = Scribe(loss, y, y_test, self.net.clock, ending, self.progress)

@@ -144,13 +144,18 @@ class Plan(Section, Generic[C], frozen=True, kw_only=True):
     settings: C
     checkpoints: int | Literal["auto"] | None = None  # epochs between two; None: there are none
     blind: Blind | None = None  # None: theta, and with it the labels, is sent in clear
-    made_up: bool = False  # rows are those of a rehearsal, of which nothing can be learnt
+    stands_for: int | None = None  # of a rehearsal, on made-up rows: the passes of the job
     value: bool = False  # whether every coalition of parties is trained, to say what each is worth
 
     @property
     def evaluator(self) -> str:
         """The label holder that measures the model and tunes the step; the server, where there is one."""
         return self.label_holders[0]
+
+    @property
+    def passes(self) -> int:
+        """The passes of the whole job, by which is chosen what pays; a rehearsal makes fewer."""
+        return self.stands_for or self.pace.epochs
 
     @property
     def speeds(self) -> dict[str, float]:

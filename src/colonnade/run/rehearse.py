@@ -127,7 +127,12 @@ def _on(plan: Plan[Any], line: TripLine, *, to_its_end: bool) -> Plan[Any]:
     )
     pace = plan.pace if to_its_end else structs.replace(plan.pace, tolerance=0.0)
     return structs.replace(
-        plan, world="simulated", network=network, pace=pace, checkpoints=None, made_up=True
+        plan,
+        world="simulated",
+        network=network,
+        pace=pace,
+        checkpoints=None,
+        stands_for=plan.pace.epochs,
     )
 
 

@@ -65,7 +65,7 @@ class ColumnOwner:
         if plan.blind is not None and context.me in plan.blind.dealers:
             roles = Roles(self.root, context.me, plan.blind.dealers[context.me])
             self.teller = BlindTeller(context.net, roles, context.streams, self.own)
-            rows, trees = context.train.rows, plan.pace.epochs * max(1, plan.objective.classes)
+            rows, trees = context.train.rows, plan.passes * max(1, plan.objective.classes)
             if not plan.settings.additive and pays(sampling.rules, rows, trees, self.own.grid):
                 words, size = VeilStreams(roles, context.streams), ring_bytes(rows, sampling.rules)
                 self.veiled = VeiledTeller(context.net, words, self.own, size)

@@ -181,7 +181,7 @@ class TreeLabelHolder:
     def _veiled(self, party: int, name: str) -> VeiledReader | None:
         """Return this party's end where an owner's bins are veiled once; None where they are not."""
         plan, rules, rows = self.context.plan, self.sampling.rules, self.sampling.rows
-        trees = plan.pace.epochs * self.boosting.outputs
+        trees = plan.passes * self.boosting.outputs
         if plan.blind is None or name not in plan.blind.dealers or plan.settings.additive:
             return None
         if not pays(rules, rows, trees, self.grids[party]):
