@@ -22,7 +22,7 @@ from colonnade.data.read.files import load
 from colonnade.data.read.source import size_of
 from colonnade.errors import DataError
 from colonnade.job.source import Address, source_of
-from colonnade.net.stream.certificates import issue, make_authority
+from colonnade.net.stream.authority import issue, make_authority
 
 pytest.importorskip("adbc_driver_flightsql", reason="no driver: pip install 'colonnade[flightsql]'")
 
