@@ -20,7 +20,7 @@ from colonnade_bench.asyrevel.pace import delays, figure_3, figure_4, slower_of
 from colonnade_bench.asyrevel.privacy import privacy
 from colonnade_bench.asyrevel.setting import IMAGES, tables_of
 from colonnade_bench.common import Bench, Grid, Panel, Say
-from colonnade_bench.papers import ASYREVEL, ASYREVEL_FIGURE_4, first_here, here
+from colonnade_bench.papers import ASYREVEL, ASYREVEL_FIGURE_4, first_here, here_or_bundled
 
 TABLE_3 = "Table 3: time of an exchange"
 # Table 3: the data, the columns of a party, and how much longer sending the gradient took
@@ -89,7 +89,7 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path) -> None:
 
 def timed_sets(quick: bool) -> list[str]:
     """The sets of Figure 3: all of the paper's that are here, networks first; the quick form has one."""
-    found = here((*IMAGES, *ASYREVEL)).found
+    found = here_or_bundled((*IMAGES, *ASYREVEL)).found
     return found[:1] if quick else found
 
 

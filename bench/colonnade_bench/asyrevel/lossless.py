@@ -18,7 +18,7 @@ from colonnade.job import Job
 from colonnade.run.federate import Tables, run_tables
 from colonnade_bench.asyrevel.setting import IMAGES, accuracy, job_for, non_federated, tables_of
 from colonnade_bench.common import Bench, Grid, Say, kept
-from colonnade_bench.papers import ASYREVEL, ASYREVEL_TABLE_4, here
+from colonnade_bench.papers import ASYREVEL, ASYREVEL_TABLE_4, here_or_bundled
 
 TABLE_4 = "Table 4: losslessness"
 SLOW = ("givemesomecredit", "rcv1", "w8a", "epsilon", "fashion-mnist")  # left out of a quick run
@@ -29,7 +29,7 @@ ROWS = ("asyrevel-gau", "asyrevel-uni", "others")
 
 def sets_of(quick: bool) -> list[str]:
     """The sets that are here."""
-    return [name for name in here((*ASYREVEL, *IMAGES)).found if not (quick and name in SLOW)]
+    return [name for name in here_or_bundled((*ASYREVEL, *IMAGES)).found if not (quick and name in SLOW)]
 
 
 def pieces(quick: bool) -> list[str]:
@@ -51,7 +51,7 @@ def table_4(
 ) -> None:
     """Add the table of these sets; without `new`, of the trials that are kept."""
     rows: list[list[Any]] = []
-    absent = here((*ASYREVEL, *IMAGES)).missing
+    absent = here_or_bundled((*ASYREVEL, *IMAGES)).missing
     note = (
         f"Batch 256, 4 directions, steps found by the parties, {_epochs(quick)} "
         "epochs; means and standard deviations of the trials, one trial for networks. "
@@ -66,7 +66,8 @@ def table_4(
                 with suppress(LookupError):
                     found += trial(name, algorithm, seed, say, out, quick=quick, new=new)
             if found:
-                rows.append([name, algorithm, ASYREVEL_TABLE_4[name][number], *_spread(found)])
+                theirs = ASYREVEL_TABLE_4.get(name, (None, None))[number]
+                rows.append([name, algorithm, theirs, *_spread(found)])
         with suppress(LookupError):
             rows += trial(name, "others", 0, say, out, quick=quick, new=new)
 

@@ -27,7 +27,7 @@ from colonnade_bench.papers import (
     ASYSQN_TABLE_4,
     MORE,
     first_here,
-    here,
+    here_or_bundled,
     nothing_here,
 )
 
@@ -60,7 +60,7 @@ def table_4(quick: bool) -> Lossless:
     """Table 4 on the sets that are here."""
     names = ("phishing", "uci-credit") if quick else (*ASYSQN, *MORE)
     algorithms = ("asysqn-svrg", "asysqn-saga")
-    return Lossless(here(names), algorithms, ("l2",), 1 if quick else 10, ASYSQN_TABLE_4)
+    return Lossless(here_or_bundled(names), algorithms, ("l2",), 1 if quick else 10, ASYSQN_TABLE_4)
 
 
 def table_4_slow(quick: bool) -> SlowParty:
@@ -152,11 +152,11 @@ def _figure(bench: Bench, part: str, which: Sequence[str], costs: Costs, say: Sa
 
 
 def _sets(quick: bool) -> Sequence[str]:
-    return ("a9a",) if quick else here(ASYSQN).found
+    return here_or_bundled(("a9a",) if quick else ASYSQN).found
 
 
 def _backward_sets(quick: bool) -> Sequence[str]:
-    return ("a9a", "uci-credit") if quick else here(ASYSQN).found
+    return here_or_bundled(("a9a", "uci-credit") if quick else ASYSQN).found
 
 
 def _speeds(quick: bool) -> Sequence[float]:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from colonnade_bench.common import Bench, Grid, Say, kept
 from colonnade_bench.linear.trials import ENDLESS, PARTIES, Trace, problem, train
-from colonnade_bench.papers import WORDS, Here, nothing_here, stands_for
+from colonnade_bench.papers import WORDS, Here, stands_for
 
 LIMIT = 0.1  # points of accuracy
 
@@ -206,9 +206,6 @@ class Lossless:
 
         With `kept` for `which` a row has the splits whose answers are there, and nothing is run.
         """
-        if not self.sets.found:
-            say(nothing_here("losslessness", self.sets.missing))
-            return
         match which:
             case [name, regularizer, seed]:
                 trial = Trial(name, self.algorithms[0], regularizer, int(seed))

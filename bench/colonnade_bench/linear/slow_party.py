@@ -20,7 +20,6 @@ from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.linear.lossless import Answers, Lossless, Trial
 from colonnade_bench.linear.trials import PARTIES
 from colonnade_bench.pairs import HEADS, LIMIT, SPEED, Pairs
-from colonnade_bench.papers import nothing_here
 
 PART = "slow"
 SPLITS = 3  # each takes VFB2's table the better part of an hour on one core, and they hardly differ
@@ -76,9 +75,6 @@ class SlowParty:
 
     def add(self, bench: Bench, say: Say, out: Path, which: Sequence[str] = ()) -> None:
         """Add the table; or keep the answers of one pair. With `kept` for `which` nothing is run."""
-        if not self.table.sets.found:
-            say(nothing_here("losslessness with a slow party", self.table.sets.missing))
-            return
         match which:
             case [name, regularizer, algorithm, seed]:
                 _pair(Trial(name, algorithm, regularizer, int(seed)), Answers(out))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from colonnade.data.datasets.loading import available
 from colonnade_bench.calibrate import calibrated, kernel_times, words
 from colonnade_bench.common import Bench, Say
 from colonnade_bench.linear.against import against_pooled
@@ -19,7 +20,15 @@ from colonnade_bench.linear.pace import ESTIMATORS, loss_curves, speedup, steppe
 from colonnade_bench.linear.rates import first_order
 from colonnade_bench.linear.slow_party import SPLITS as SLOW_SPLITS
 from colonnade_bench.linear.slow_party import SlowParty
-from colonnade_bench.papers import MORE, VFB2, VFB2_FIGURE_2, VFB2_TABLE_2, first_here, here, nothing_here
+from colonnade_bench.papers import (
+    MORE,
+    VFB2,
+    VFB2_FIGURE_2,
+    VFB2_TABLE_2,
+    first_here,
+    here_or_bundled,
+    nothing_here,
+)
 
 TITLE = "VFB2: label holders send theta back"
 PARTS = {
@@ -46,7 +55,7 @@ def table_2(quick: bool) -> Lossless:
     """Table 2 on the sets that are here."""
     names = ("a9a", "phishing") if quick else (*VFB2, *MORE)
     algorithms, trials = ("vfb2-svrg", "vfb2-saga"), 1 if quick else 10
-    return Lossless(here(names), algorithms, _problems(quick), trials, VFB2_TABLE_2)
+    return Lossless(here_or_bundled(names), algorithms, _problems(quick), trials, VFB2_TABLE_2)
 
 
 def table_2_slow(quick: bool) -> SlowParty:
@@ -83,6 +92,8 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> Non
             costs = calibrated(out)
             say(words(costs))
             bench.grids.append(kernel_times(costs))
+        case "against" | "straggling" | "steps" | "convergence" if not available("a9a"):
+            say(nothing_here(part, ["a9a"]))
         case "against":
             against_pooled(bench, say, repeats=2 if quick else 5)
         case "straggling":
@@ -112,7 +123,7 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> Non
 
 
 def _curved(quick: bool) -> Sequence[str]:
-    return ("a9a",) if quick else here(("a9a", *VFB2)).found
+    return here_or_bundled(("a9a",) if quick else ("a9a", *VFB2)).found
 
 
 def _problems(quick: bool) -> Sequence[str]:
