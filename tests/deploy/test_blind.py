@@ -68,6 +68,15 @@ def test_a_job_that_measures_nothing_has_its_weights_proven(
     assert terms_from(told).secure.proofs == proofs
 
 
+def test_a_job_of_hidden_scores_that_asks_for_proofs_is_refused() -> None:
+    """And not trained without them: they would open scores."""
+    told: dict[str, Any] = {"name": "repaid", "algorithm": "vfb-sgd", "train": {"step": 0.1}}
+    told["secure"] = {"labels": "blind", "scores": "hidden", "proofs": 2}
+    told["parties"] = {name: {"data": "customers", "label": name == "bank"} for name in NAMES}
+    with pytest.raises(JobError, match=r"secure\.proofs: .* drop secure\.proofs"):
+        terms_from(told)
+
+
 @pytest.mark.parametrize("secure", [{"reveal": "never"}, {"scores": "hidden"}], ids=["never", "hidden"])
 def test_a_neutral_party_without_columns_deals_for_all(tmp_path: Path, secure: dict[str, str]) -> None:
     """A bank and a shop, too few for blind labels by themselves, and a notary that has ids alone."""

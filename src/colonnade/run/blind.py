@@ -66,6 +66,11 @@ def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
         )
     if job.secure.scores == "hidden" and job.secure.labels != "blind":
         yield JobError("secure.scores = 'hidden': only blind runs can hide scores; set labels = 'blind'")
+    if job.secure.scores == "hidden" and job.secure.proofs:
+        yield JobError(
+            "secure.proofs: random measurements would tell the label holder scores, which secure.scores = "
+            "'hidden' keeps from it; drop secure.proofs, or set secure.scores = 'open'"
+        )
     if job.secure.labels != "blind":
         if job.secure.helper is not None and job.secure.labels == "clear":
             yield JobError("secure.helper: nobody needs help where labels are clear; drop one of the keys")

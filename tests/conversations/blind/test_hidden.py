@@ -9,11 +9,15 @@ import pytest
 from scipy import stats
 from tests.oracles.tables import random_job, random_tables, run, weights
 
+from colonnade.arrays import Words
 from colonnade.attacks.transcript import Transcript
 from colonnade.errors import FixedPointOverflow, JobError
 from colonnade.messages import Dealt, Piece, Veil, Veiled
 from colonnade.run.blind import dealers_of, hidden_of
 from colonnade.run.federate import Tables, run_tables
+from colonnade.secure.product import Dealer, Lot, OwnerLot
+from colonnade.secure.shared_logistic import LogisticDealer
+from colonnade.secure.truncate import Truncation
 
 HIDDEN = {"labels": "blind", "scores": "hidden"}
 
@@ -81,6 +85,70 @@ def test_scores_beyond_the_sines_end_the_run() -> None:
         run(setting, "vfb-sgd", secure=HIDDEN, train={"step": 60.0, "epochs": 3})
 
 
+def test_errors_beyond_the_division_end_the_run() -> None:
+    train = {"loss": "squared", "step": 20.0, "epochs": 5}
+    with pytest.raises(FixedPointOverflow, match="errors reach"):
+        run(tables_of("squared", parties=3), "vfb-sgd", secure=HIDDEN, train=train)
+
+
+@pytest.mark.parametrize(
+    ("loss", "l2", "verb", "owned"),
+    [
+        ("logistic", 0.0, Dealer, None),
+        ("logistic", 0.0, LogisticDealer, None),
+        ("logistic", 0.01, Truncation, None),
+        ("logistic", 0.0, OwnerLot, "add"),
+        ("squared", 0.0, Dealer, None),
+        ("squared", 0.0, Truncation, None),
+        ("squared", 0.0, OwnerLot, "add"),
+    ],
+)
+def test_a_word_drawn_in_place_of_what_was_due_ends_the_run(
+    loss: str, l2: float, verb: type, owned: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are no proofs where scores are hidden, but scores of such a model are beyond any honest run's."""
+    setting, rng, name = tables_of(loss, parties=3), np.random.default_rng(1), owned or "deal"
+    due, made = getattr(verb, name), [0]
+
+    def wrong(self: Any, *given: Any) -> Any:
+        found = due(self, *given)
+        words = (found[1] if isinstance(found, tuple) else found).reshape(-1)
+        made[0] += 1
+        if made[0] == 2:
+            words[rng.integers(len(words))] = rng.integers(2**64, dtype=np.uint64)
+        return found
+
+    train = {"loss": loss, "epochs": 3, "l2": l2, "step": 0.05, "tolerance": 0.0}
+    honest, ended = weights(run(setting, "vfb-sgd", train=train, secure=HIDDEN)), 0
+    monkeypatch.setattr(verb, name, wrong)
+    for _ in range(10):
+        made[0] = 0
+        try:
+            found = weights(run(setting, "vfb-sgd", train=train, secure=HIDDEN))
+        except FixedPointOverflow:
+            ended += 1
+        else:  # half of the words of a division, and few of sines, are multiplied by zero
+            np.testing.assert_allclose(found, honest, atol=1e-6)
+    assert ended == 10 or (ended > 2 and verb is Truncation)
+
+
+def test_a_word_that_is_little_wrong_makes_another_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is what proofs would show, and why a job that asks for them is refused."""
+    setting, train = tables_of("logistic", parties=3), {"epochs": 3, "step": 0.05, "tolerance": 0.0}
+    honest, deal, made = weights(run(setting, "vfb-sgd", train=train, secure=HIDDEN)), Dealer.deal, [0]
+
+    def wrong(self: Dealer, lot: Lot) -> tuple[list[Words], Words]:
+        scores, sums = deal(self, lot)
+        made[0] += 1
+        if made[0] == 2:
+            sums[0, 0, 0] += np.uint64(2**40)
+        return scores, sums
+
+    monkeypatch.setattr(Dealer, "deal", wrong)
+    apart = np.abs(weights(run(setting, "vfb-sgd", train=train, secure=HIDDEN)) - honest).max()
+    assert 0.5 < apart < 1.0
+
+
 @pytest.mark.parametrize(
     ("algorithm", "sections", "words"),
     [
@@ -90,6 +158,8 @@ def test_scores_beyond_the_sines_end_the_run() -> None:
         ("vfb-sgd", {"train": {"loss": "smooth_hinge"}}, "use 'logistic' or 'squared'"),
         ("vfb-sgd", {"secure": {**HIDDEN, "reveal": "never"}}, "use 'owner'"),
         ("vfb-sgd", {"secure": {"labels": "clear", "scores": "hidden"}}, "set labels = 'blind'"),
+        ("vfb-sgd", {"secure": {**HIDDEN, "proofs": 2}}, "drop secure.proofs"),
+        ("lbfgs", {"secure": {**HIDDEN, "proofs": 1}}, "drop secure.proofs"),
     ],
 )
 def test_what_cannot_be_hidden_is_refused(algorithm: str, sections: dict[str, Any], words: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from scipy import stats
-from tests.oracles.tables import random_job, random_tables, run
+from tests.oracles.tables import random_job, random_tables, run, weights
 
 from colonnade.arrays import Words
 from colonnade.attacks.transcript import Transcript
@@ -168,6 +168,27 @@ def test_a_wrong_word_of_a_dealer_shows_before_weights_are_told(
             run(setting, algorithm, secure={**BLIND, "reveal": reveal}, train=train)  # without a word
     losses = [each.result.metrics["train_loss"] for each in told.values()]
     assert losses[0] == losses[1]  # proofs change no model
+
+
+def test_a_wrong_score_passes_proofs_and_moves_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights are made of the step that it led to, as they are of a wrong label's."""
+    scores, asked = OwnerLot.scores, []
+
+    def wrong(self: OwnerLot, batch: int, vectors: Words) -> Words:
+        found = scores(self, batch, vectors)
+        asked.append(self)
+        if len(asked) == 2 and not honest:
+            found[0, 0] += np.uint64(1 << 56)
+        return found
+
+    monkeypatch.setattr(OwnerLot, "scores", wrong)
+    setting, told = random_tables(parties=3, active=1, rows=96), {}
+    train = {"epochs": 2, "step": 0.05, "tolerance": 0.0, "evaluate_every": 0, "batch": 32}
+    for honest in (True, False):
+        asked.clear()
+        told[honest] = weights(run(setting, "vfb-sgd", secure={**BLIND, "proofs": 2}, train=train))
+    longest = np.linalg.norm(np.hstack([table.X for table in setting.train.values()]), axis=1).max()
+    assert 0 < np.linalg.norm(told[True] - told[False]) < 0.05 / 32 * longest  # theta is off by 1 at most
 
 
 @pytest.mark.parametrize("in_file", [True, False])

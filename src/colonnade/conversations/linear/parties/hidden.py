@@ -307,15 +307,21 @@ class HiddenParty(PartyInLots[HiddenLot, Words | None]):
             return
         total = await measuring.sum.collect(piece, tag=tag)
         z = np.split(total[:-2], np.cumsum([len(each) for each in parts]))[:-1]
-        reached = float(np.abs(z[0]).max(initial=0.0))
-        if self.form == "sines" and not reached < shared_logistic.REACH:
-            raise FixedPointOverflow(
-                f"secure.scores = 'hidden': scores reach {reached:.3g}, and beyond {shared_logistic.REACH:g} "
-                "steps are no longer those of the logistic loss; raise train.l2, "
-                "or use a smaller step or fewer epochs"
-            )
+        self._check_reach(z[0])
         mark = Mark(self.schedule.rounds // self.schedule.per_epoch, self.schedule.rounds, final=True)
         scribe.record(z, float(total[-2]), round(float(total[-1]) * MEGA), self.net.clock.now(), mark)
+
+    def _check_reach(self, z: Floats) -> None:
+        """Refuse scores that no run within its range ends with: steps went too far, or a word was wrong."""
+        sines = self.form == "sines"
+        reached = float(np.abs(z if sines else z - self.y).max(initial=0.0))
+        most = shared_logistic.REACH if sines else self.scale.widest
+        if not reached < most:
+            what, loss = ("scores reach", "logistic") if sines else ("errors reach", "squared")
+            raise FixedPointOverflow(
+                f"secure.scores = 'hidden': {what} {reached:.3g}, and beyond {most:g} steps are no longer "
+                f"those of the {loss} loss; raise train.l2, or use a smaller step or fewer epochs"
+            )
 
     def _line(self) -> int:
         """Return a tag for a message between two parties alone; all parties count alike."""
