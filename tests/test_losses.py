@@ -163,6 +163,12 @@ def test_a_loss_is_always_curved_if_no_score_has_a_second_derivative_of_zero(los
 
 
 @any_loss
+def test_sums_of_second_derivatives_are_rows_if_a_loss_says_so(loss: Loss) -> None:
+    z, y = scores_and_labels(loss)
+    assert loss.counts_rows == bool((loss.second(loss.dz(z, y), y) == 1).all())
+
+
+@any_loss
 def test_second_is_the_derivative_of_each_dz_by_its_own_score(loss: Loss) -> None:
     z, y = scores_and_labels(loss)
     h, found = 1e-6, loss.second(loss.dz(z, y), y)
@@ -221,7 +227,8 @@ def test_probabilities_are_those_of_the_logistic_loss_and_softmax() -> None:
 @any_loss
 def test_a_weighted_loss_gives_the_answers_of_its_own(loss: Loss) -> None:
     weighted = Weighted(loss, 1.0)
-    for name in ("task", "link", "has_probabilities", "label_range", "counts", "any_unit", "theta_tells"):
+    same = ("task", "link", "has_probabilities", "label_range", "counts", "any_unit", "theta_tells")
+    for name in (*same, "counts_rows"):
         assert getattr(weighted, name) == getattr(loss, name)
     assert not weighted.curved_by_theta
     assert weighted.shared_form is None

@@ -199,7 +199,7 @@ class NaiveTrees:
         return best
 
     def _gain(self, g: int, h: int, total_g: int, total_h: int) -> float:
-        least, lam = self.rules.min_child_weight, self.rules.reg_lambda
+        least, lam = self.rules.least_weight, self.rules.reg_lambda
         left_g, left_h = g * self.unit_g, h * self.unit_h
         all_g, all_h = total_g * self.unit_g, total_h * self.unit_h
         right_g, right_h = all_g - left_g, all_h - left_h

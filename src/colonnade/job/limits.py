@@ -283,8 +283,8 @@ def _check_trees(trees: Trees, refuse: Refuse) -> None:
     if not 0 <= trees.noise <= MOST_NOISE:
         refuse(f"trees.noise: {trees.noise:g}; give 0 to {MOST_NOISE}")
     for key in ("min_child_weight", "gamma", "reg_lambda"):
-        if not 0 <= getattr(trees, key) < float("inf"):
-            refuse(f"trees.{key}: {getattr(trees, key)} is not a number >= 0")
+        if (value := getattr(trees, key)) != "auto" and not 0 <= value < float("inf"):
+            refuse(f"trees.{key}: {value} is not a number >= 0")
     for key in ("subsample", "colsample_bytree"):
         if not 0 < getattr(trees, key) <= 1:
             refuse(f"trees.{key}: {getattr(trees, key)} is not a part above 0 and up to 1")

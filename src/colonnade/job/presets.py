@@ -55,7 +55,10 @@ class Preset:
 PASSES: Defaults = {"train": {"epochs": 30}}
 MORE_PASSES: Defaults = {"train": {"epochs": 60}}
 
-TREES: Defaults = {"train": {"epochs": 100}, "trees": {"bits": 6, "categories": "sets"}}
+TREES: Defaults = {
+    "train": {"epochs": 100},
+    "trees": {"min_child_weight": "auto", "bits": 6, "categories": "sets"},
+}
 
 NETWORKS: Defaults = {
     "train": {"epochs": 60},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from msgspec import UNSET, UnsetType, field
+from msgspec import UNSET, UnsetType, field, structs
 
 from colonnade.job.data_section import Data
 from colonnade.job.presets import Bits, DirectionName, EstimatorName
@@ -25,6 +25,8 @@ SamplingName = Literal["passes", "replacement"]
 
 
 USUAL_BATCH = 256
+LEAF_ROWS = 20.0
+"""The least rows of a leaf where a loss counts them, as other libraries of trees have it."""
 
 
 class Train(Section, frozen=True):
@@ -223,7 +225,8 @@ class Trees(Section, frozen=True):
     learning_rate: float = 0.1
     max_depth: int = 6
     max_leaves: int = 0  # 0: as many as the depth allows
-    min_child_weight: float = 1.0  # the least sum of second derivatives of a child
+    # the least sum of second derivatives of a child; auto: LEAF_ROWS where these are rows, else 1, as in 0.2
+    min_child_weight: float | Literal["auto"] = 1.0
     gamma: float = 0.0  # the least gain of a split
     reg_lambda: float = 1.0
     subsample: float = 1.0  # of the rows, drawn for every tree
@@ -241,6 +244,19 @@ class Trees(Section, frozen=True):
     categories: Literal["numbers", "sets"] = "numbers"  # how columns of categories are split; 0.2: numbers
     # by column: 1 if scores may only rise with it, -1 if they may only fall
     monotone_constraints: dict[str, int] = field(default_factory=dict)
+
+    def for_loss(self, *, counts_rows: bool) -> Trees:
+        """Return the same with a number for `min_child_weight`; `counts_rows` is what the loss says."""
+        if self.min_child_weight != "auto":
+            return self
+        return structs.replace(self, min_child_weight=LEAF_ROWS if counts_rows else Trees().min_child_weight)
+
+    @property
+    def least_weight(self) -> float:
+        """The least sum of second derivatives of a child, of which a plan says the number."""
+        if self.min_child_weight == "auto":
+            raise TypeError("trees.min_child_weight is auto, which a plan never is")
+        return self.min_child_weight
 
 
 class Woe(Section, frozen=True):

@@ -84,6 +84,11 @@ class Loss(Protocol):
         ...
 
     @property
+    def counts_rows(self) -> bool:
+        """Whether the second derivative of any row is 1, so that a sum of them is a number of rows."""
+        ...
+
+    @property
     def curved_by_theta(self) -> bool:
         """Whether theta alone, without the label, says the second derivative."""
         ...
@@ -153,6 +158,7 @@ class UsualLoss(ABC):
     any_unit: bool = False
     shared_form: SharedForm | None = None
     always_curved: bool = True
+    counts_rows: bool = False
     curved_by_theta: bool = True
 
     @property

@@ -24,6 +24,7 @@ class Squared(UsualLoss):
     link = "identity"
     smoothness = 1.0
     any_unit = True
+    counts_rows = True
     shared_form = "division"
     theta_tells = "it is how far the total score of its row is from the label"
 

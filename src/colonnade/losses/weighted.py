@@ -89,6 +89,10 @@ class Weighted:
         return self.base.always_curved  # but where a row weighs nothing
 
     @property
+    def counts_rows(self) -> bool:
+        return self.base.counts_rows  # weighted ones, of which there are as many
+
+    @property
     def curved_by_theta(self) -> bool:
         return False  # the weight must be known, too
 

@@ -231,7 +231,7 @@ class Growth:
         full = self.rules.max_leaves and self.leaves >= self.rules.max_leaves
         if self.depth >= self.rules.max_depth or full:
             return np.zeros(len(sums), dtype=bool)
-        heavy: Flags = self.scorer.cover(sums) >= 2 * self.rules.min_child_weight
+        heavy: Flags = self.scorer.cover(sums) >= 2 * self.rules.least_weight
         return heavy
 
     def _added(self, sums: Words, bounds: Bounds | None) -> list[int]:

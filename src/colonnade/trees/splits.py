@@ -111,7 +111,7 @@ class SplitScorer:
         g, h = self._sums(left)
         all_g, all_h = (part[:, None] for part in self._sums(totals))
         other_g, other_h = all_g - g, all_h - h
-        least = max(self.rules.min_child_weight, _SMALLEST)
+        least = max(self.rules.least_weight, _SMALLEST)
         fine = usable & (h >= least) & (other_h >= least)
         if bounds is None:
             gain = self._worth(g, h) + self._worth(other_g, other_h) - self._worth(all_g, all_h)

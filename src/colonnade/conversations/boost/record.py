@@ -49,10 +49,12 @@ def check(job: Job, preset: Preset) -> None:
 
 
 def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> BoostSettings:
-    """Return the settings of boosted trees: what the job says."""
+    """Return the settings of boosted trees: what the job says, and how large leaves are for its loss."""
     if job.secure.labels == "blind" and len(facts.columns) == 2:
         sealed.check(job.trees, facts.rows)
-    return BoostSettings(trees=job.trees, additive=preset.additive)
+    loss = LOSSES[job.train.loss or USUAL[facts.task]]
+    trees = job.trees.for_loss(counts_rows=loss.counts_rows)
+    return BoostSettings(trees=trees, additive=preset.additive)
 
 
 def pooled(plan: Plan[BoostSettings], columns: AllColumns) -> Pooled:

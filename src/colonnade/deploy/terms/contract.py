@@ -187,9 +187,11 @@ def terms_from(plain: dict[str, Any], where: str = "job", tell: Tell = untold) -
     except msgspec.ValidationError as error:
         raise JobError(f"{where}: {in_file_word(readable(str(error), Terms))}") from error
     terms = _with_secrecy(terms, plain)
-    check_terms(terms, where)
+    contract = check_terms(terms, where)
     _refuse_another_model(data, terms, where)
-    return terms
+    # a number, which peers of 0.2 can read
+    trees = terms.trees.for_loss(counts_rows=contract.loss.counts_rows)
+    return msgspec.structs.replace(terms, trees=trees)
 
 
 def _with_secrecy(terms: Terms, plain: Mapping[str, Any]) -> Terms:
