@@ -1,6 +1,6 @@
 """Boosted trees as they come on the tables of R's packages, beside HistGradientBoosting with its categories.
 
-    COLONNADE_DATA=~/data python -m colonnade_bench.trees.packages [--only ames ...] [--exact] [--weight 20]
+    COLONNADE_DATA=~/data python -m colonnade_bench.trees.packages [--only ames ...] [--exact] [--weight 1]
 
 `Rscript bench/packages.R ~/data/packages` writes the tables, `python bench/packages.py ~/data/packages` most
 of them. Ours are trained by file and from Python, theirs on all columns in one place; both have 100 rounds,
@@ -8,8 +8,8 @@ and theirs is told which columns are categories. Tables of fewer than 2,000 rows
 and a figure is their mean.
 
 With `--exact` histograms are as they are (`[trees] bits = 0`); by default derivatives are rounded, sums have
-noise, and nothing is told of small nodes. `--weight` is `min_child_weight`, which is 1: where a number is
-predicted it counts rows, and scikit-learn has at least 20 in a leaf.
+noise, and nothing is told of small nodes. `--weight` is `min_child_weight`: by default 20 where a number is
+predicted, as it counts rows there and scikit-learn has as many in a leaf, and else 1.
 """
 
 from __future__ import annotations
