@@ -52,8 +52,8 @@ def main() -> None:
         print(min((_run(data, name, secure) for _ in range(options.repeat)), key=lambda row: row[0])[1])
 
 
-def _distant(shape: str, parties: int, delays: list[float]) -> None:
-    """Print how long each way takes over a wide area."""
+def tables_of(shape: str, parties: int) -> dict[str, Table]:
+    """Return made-up columns of this many rows and columns; the first party holds the label."""
     rows, columns = map(int, shape.split("x"))
     X, y = made_up(rows, columns)
     ones = np.ones((rows, 1))
@@ -66,6 +66,12 @@ def _distant(shape: str, parties: int, delays: list[float]) -> None:
             if k
             else Table(name, (*names, INTERCEPT), np.hstack([own, ones]), np.where(y > 0, 1.0, -1.0))
         )
+    return tables
+
+
+def _distant(shape: str, parties: int, delays: list[float]) -> None:
+    """Print how long each way takes over a wide area."""
+    tables = tables_of(shape, parties)
     print(f"made up, {shape}, {parties} parties: seconds at " + ", ".join(f"{ms:g} ms" for ms in delays))
     print(
         "| run | rounds | MB | "

@@ -27,6 +27,7 @@ from colonnade.secure.lattice.columns import (
     askers_part,
     encrypted_vector,
     encrypted_weights,
+    in_chunks,
     opened,
 )
 from colonnade.secure.lattice.parameters import LEAN, STRICT, SlotParameters, coefficients_beside
@@ -44,8 +45,8 @@ def best(work: Callable[[], Any]) -> tuple[float, Any]:
     return min(found), result
 
 
-def theta(ring: SlotParameters, f: Any, g: Any, due: Any) -> int:
-    """Products in slots, checked; returns how many bytes crossed."""
+def products(ring: SlotParameters, f: Any, g: Any) -> tuple[Any, Any, int]:
+    """Products in slots: the asker's part of every row, the owner's, and how many bytes crossed."""
     terms, rows = f.shape
     key = SecretKey(ring)
     said = [bytes(key.public()), bytes(slots.encrypted(key, ring, f))]
@@ -57,23 +58,39 @@ def theta(ring: SlotParameters, f: Any, g: Any, due: Any) -> int:
     answer, own = slots.answer(ring, public, asked, g)
     said.append(bytes(answer))
     part = slots.decrypted(key, slots.SlotAnswer.read(ring, chunks, said[2]), rows)
+    return part, own, sum(map(len, said))
+
+
+def theta(ring: SlotParameters, f: Any, g: Any, due: Any) -> int:
+    """Products in slots, checked; returns how many bytes crossed."""
+    part, own, size = products(ring, f, g)
     assert (centred((part + own) % np.uint64(ring.plain), ring.plain) == due).all()
-    return sum(map(len, said))
+    return size
+
+
+def inner(table: TransformedColumns, t: Any, own: Any = None) -> tuple[Any, Any, int]:
+    """Inner products with a vector, to which the owner adds its part, if it has one: the asker's part of
+    every column, the owner's, and how many bytes crossed."""
+    ring = table.ring
+    key = SecretKey(ring)
+    said = [bytes(key.public()), bytes(encrypted_vector(key, ring, t, table.together))]
+    public, asked = Ciphertexts.read(ring, 1, 1, said[0]), Ciphertexts.read(ring, 1, table.chunks, said[1])
+    answer, word = table.gradient(
+        public, asked if own is None else asked.plus(in_chunks(ring, own, table.together))
+    )
+    said.append(bytes(answer))
+    part = askers_part(
+        key, CoefficientAnswer.read(ring, table.answers, said[2]), table.width, table.of_a_chunk
+    )
+    return part, word, sum(map(len, said))
 
 
 def gradient(table: TransformedColumns, t: Any, due: Any) -> int:
     """Inner products with a vector, checked; returns how many bytes crossed."""
     ring = table.ring
-    key = SecretKey(ring)
-    said = [bytes(key.public()), bytes(encrypted_vector(key, ring, residues(t, ring.plain), table.together))]
-    public, asked = Ciphertexts.read(ring, 1, 1, said[0]), Ciphertexts.read(ring, 1, table.chunks, said[1])
-    answer, own = table.gradient(public, asked)
-    said.append(bytes(answer))
-    part = askers_part(
-        key, CoefficientAnswer.read(ring, table.answers, said[2]), table.width, table.of_a_chunk
-    )
+    part, own, size = inner(table, residues(t, ring.plain))
     assert np.abs(opened(ring, part, own) - due).max() < ring.error(table.size)
-    return sum(map(len, said))
+    return size
 
 
 def scores(table: TransformedColumns, w: Any, due: Any, size: int) -> int:
