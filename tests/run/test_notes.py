@@ -46,6 +46,20 @@ def test_a_run_that_nobody_measures_says_that_a_wrong_word_stays_unseen(
     assert all(said in note for note in found if said)
 
 
+@pytest.mark.parametrize(
+    ("parties", "scores", "said"),
+    [(2, "open", None), (3, "open", "up to 2.5 times"), (3, "hidden", "up to 5 times")],
+)
+def test_a_run_with_dealers_says_how_dear_encryption_would_be(
+    parties: int, scores: str, said: str | None
+) -> None:
+    setting = random_tables(parties=parties, active=1)
+    job = random_job(setting, "lbfgs", secure={"labels": "blind", "scores": scores})
+    found = [note for note in notes(plan_for(job, setting)[0]) if "as dear" in note]
+    assert len(found) == (said is not None)
+    assert all(said in note for note in found if said)
+
+
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
 def test_a_run_says_what_theta_of_its_loss_tells(loss: Loss) -> None:
     setting = random_tables(parties=3, active=1)

@@ -18,6 +18,7 @@ from colonnade.losses import LOSSES
 
 MEMORY = 20  # pairs
 WIDEST = 3000  # columns of a party of a blind run
+DEARER = {False: 2.5, True: 5.0}  # times a pass, encrypted, at the most; by whether scores are hidden
 
 
 def check(job: Job, preset: Preset) -> None:
@@ -108,6 +109,13 @@ def notes(plan: Plan[FullSettings]) -> list[str]:
             else f"with noise for epsilon = {terms.epsilon:g}, delta = {terms.delta:g} of a label"
         )
     ]
+    if plan.blind.encrypted is None:
+        times = DEARER[plan.blind.hidden is not None]
+        found.append(
+            "products are made of words that others deal: encrypted, they would make a pass up to "
+            f"{times:g} times as dear in processor time (with AVX-512), and secure.products = 'auto' takes "
+            "dealers from 1.5 times on (docs/blind.md)"
+        )
     if terms.tight:
         never = ""
         if plan.blind.encrypted is not None and LOSSES[plan.objective.loss].shared_form is not None:
