@@ -97,7 +97,8 @@ class EncryptedPass:
     def _gradient(self, block: HomeColumns, asked: list[Words], own: Words | None) -> tuple[Any, int]:
         """Return what an owner learns of these askers, each of which gives its part back, and the bytes."""
         (table,), mask = block.tables, np.uint64(2**RING.cut - 1)
-        back, words, size = np.uint64(0), np.uint64(0), 0
+        back, words = np.zeros((2, table.width), dtype=np.uint64)
+        size = 0
         for t in asked:
             part, word, more = inner(table, t, own)
             back, words, size = back + part, words + word, size + more + 8 * table.width

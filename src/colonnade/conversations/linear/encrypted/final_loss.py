@@ -8,6 +8,7 @@ learns total scores, as when it asks for predictions: the owner tells its part, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,12 @@ def most_stretches(rows: int) -> int:
     return -(-rows // max(1, ROWS // MOST_TERMS))
 
 
-def _long(factors: ProductFactors) -> list[Floats]:
-    """Return the functions of some rows after each other, for every stretch of rows."""
+def _long(factors: ProductFactors) -> Iterator[Floats]:
+    """Yield the functions of some rows after each other, for every stretch of rows."""
     terms, rows = factors.products.shape
     step = max(1, ROWS // terms)
-    return [factors.products[:, at : at + step].ravel() for at in range(0, rows, step)]
+    for at in range(0, rows, step):
+        yield factors.products[:, at : at + step].ravel()
 
 
 def _rounded(values: Floats, bits: int, rng: np.random.Generator) -> Any:

@@ -82,11 +82,10 @@ class ProductFactors:
 
     def whole(self, own_bits: int, bits: int, rng: np.random.Generator) -> Whole:
         """Return the same in whole steps; factors are rounded by chance, so that errors add up to none."""
-        scaled = np.ldexp(self.products, bits)
-        scaled += rng.random(scaled.shape)
-        return Whole(
-            np.rint(np.ldexp(self.own, own_bits)).astype(np.int64), np.floor(scaled).astype(np.int64)
-        )
+        found = np.empty(self.products.shape, dtype=np.int64)
+        for row, whole in zip(self.products, found, strict=True):  # one after the other: rows may be many
+            whole[:] = np.floor(np.ldexp(row, bits) + rng.random(len(row)))
+        return Whole(np.rint(np.ldexp(self.own, own_bits)).astype(np.int64), found)
 
 
 @dataclass(frozen=True, eq=False)

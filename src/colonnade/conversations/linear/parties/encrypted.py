@@ -209,8 +209,11 @@ class LabelSide(EncryptedParty):
         right = round((bits + np.log2(larger / self.unit)) / 2)
         reaches = Reaches(own, owners, weight is not None)
         await self.line.tell(own, bits, right, 0)
-        factors = self.form.holder(u, self.y, weight, reaches).over(self.unit)
-        whole = factors.whole(bits, bits - right, self.rounding())
+        whole = (  # factors have no name, so that they are gone while products are asked for
+            self.form.holder(u, self.y, weight, reaches)
+            .over(self.unit)
+            .whole(bits, bits - right, self.rounding())
+        )
         await self._charge(_WORK * len(whole.products))
         answered = await ask_rows(self.line, self.slots, whole.products)
         return await self.gradients(self.part_of(answered, whole), bits) + self._own_noise(bits)
@@ -296,10 +299,11 @@ class OwnerSide(EncryptedParty):
         if shorten:
             return await self.shorter()
         self.lbfgs.state.reach = max(reach, other)
-        factors = self.form.owner(v, Reaches(other, reach, self.terms.weighted)).over(
-            self.unit, only_own=True
+        whole = (
+            self.form.owner(v, Reaches(other, reach, self.terms.weighted))
+            .over(self.unit, only_own=True)
+            .whole(bits, right, self.rounding())
         )
-        whole = factors.whole(bits, right, self.rounding())
         await self._charge(_WORK * len(whole.products))
         answered = await answer_rows(self.line, self.slots, whole.products)
         return await self.gradients(self.part_of(answered, whole), bits)
