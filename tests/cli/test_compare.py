@@ -15,10 +15,12 @@ from colonnade.cli import main
 from colonnade.errors import DataError, JobError
 from colonnade.job import job_from
 from colonnade.job.advice import ELSEWHERE, FAMILIES, USE_IT_WHEN
+from colonnade.job.files import with_algorithm
 from colonnade.job.presets import PRESETS
 from colonnade.result import read_result
 from colonnade.run.families import each_of
 from colonnade.run.resolve import compose
+from colonnade.run.search_space import changed
 
 JOB = """
 algorithm = "lbfgs"
@@ -90,6 +92,21 @@ def test_a_job_that_hides_labels_takes_what_can_hide_them() -> None:
     found = dict(each_of(job, ["vfb2-sgd", "secureboost", "split"]))
     assert not isinstance(found["vfb2-sgd"], str)
     assert isinstance(found["split"], str)
+
+
+@pytest.mark.parametrize("own", ["lbfgs", "vafl", "secureboost", "fdskl"])
+@pytest.mark.parametrize("other", ["secureboost", "vfb2-saga", "split", "lbfgs"])
+def test_another_algorithm_has_its_own_defaults_and_the_job_s_own_keys(own: str, other: str) -> None:
+    said = {
+        "data": {"train": "breast-cancer", "parties": 3},
+        "train": {"epochs": 7},
+        "trees": {"max_depth": 2},
+    }
+    job = job_from({"algorithm": own, **said})
+    assert with_algorithm(job, other) == job_from({"algorithm": other, **said})
+    assert changed(job, {"algorithm": other, "train.l2": 0.5}) == job_from(
+        {"algorithm": other, **said, "train": {"epochs": 7, "l2": 0.5}}
+    )
 
 
 def test_from_python() -> None:

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from colonnade.errors import Diverged, JobError
 from colonnade.job import Job, Tune, job_from
+from colonnade.job.files import with_algorithm
 from colonnade.privacy.noise import Noise
 from colonnade.run.federate import federate
 from colonnade.run.held_back import HeldBack
@@ -334,7 +335,7 @@ def test_algorithms_are_compared_on_held_back_rows_with_what_each_opens(tmp_path
     chosen = best_job(job_of(tmp_path, tune, secure=CLEAR), search)
     assert chosen.algorithm == "secureboost"
     trees = job_of(tmp_path, {"folds": 3, "metric": "auc"}, secure=CLEAR)
-    trees = msgspec.structs.replace(trees, algorithm="secureboost")
+    trees = with_algorithm(trees, "secureboost")
     alone = [HeldBack(trees).measure(trees, fold)["test_auc"] for fold in HeldBack(trees).folds]
     assert search.trials[1].folds == pytest.approx(alone)
 

@@ -94,6 +94,19 @@ def with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
     return full
 
 
+def with_algorithm(job: Job, algorithm: str) -> Job:
+    """Return a job with another algorithm: keys at the old one's defaults take those of the new one."""
+    if algorithm == job.algorithm:
+        return job
+    plain, usual = msgspec.to_builtins(job), defaults_of(PRESETS[job.algorithm], {})
+    for field in msgspec.structs.fields(Job):
+        if isinstance(section := field.default, Section):
+            default = msgspec.to_builtins(msgspec.convert(usual.get(field.name, {}), type(section)))
+            table = plain[field.name]
+            plain[field.name] = {key: each for key, each in table.items() if each != default.get(key)}
+    return job_from(plain | {"algorithm": algorithm})
+
+
 class Gone(NamedTuple):
     """A key that was there once: what to do now, and the value that says what is so without it, if any."""
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job
 from colonnade.job.advice import FAMILIES
+from colonnade.job.files import with_algorithm
 from colonnade.openings.leaks import Leak
 from colonnade.run.blind import encrypted_between, hides_counts, labels_of
 from colonnade.run.notes import leaks
@@ -33,9 +34,9 @@ def each_of(
         if leak not in get_args(Leak):
             raise JobError(f"accept: a run opens no {leak!r}; {suggest(leak, get_args(Leak))}")
     for name in names:
-        changed = replace(job, algorithm=name)
-        looked_up(changed)  # refused where there is no such algorithm
+        looked_up(replace(job, algorithm=name))  # refused where there is no such algorithm
         try:
+            changed = with_algorithm(job, name)
             opened = opens(compose(changed))
         except JobError as error:
             yield name, str(error)

@@ -24,6 +24,7 @@ import msgspec
 
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job, job_from
+from colonnade.job.files import with_algorithm
 from colonnade.job.writing import value_text
 from colonnade.run.families import each_of
 from colonnade.run.resolve import compose, looked_up
@@ -123,7 +124,7 @@ class Space:
 
 def changed(job: Job, settings: Mapping[str, Any]) -> Job:
     """Return the job with other settings."""
-    plain = msgspec.to_builtins(job)
+    plain = msgspec.to_builtins(with_algorithm(job, str(settings.get(ALGORITHM, job.algorithm))))
     for key, value in settings.items():
         *path, last = key.split(".")
         table = plain
