@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 import weakref
 
 from colonnade.deploy.process.memory import stay_tidy
@@ -31,3 +33,12 @@ def test_garbage_does_not_wait_for_more_garbage() -> None:
         assert asyncio.run(main())
     finally:
         gc.enable()
+
+
+def test_tables_are_read_into_the_heap_that_free_memory_is_given_back_of() -> None:
+    program = (
+        "from colonnade.deploy.process.memory import start_tidy; start_tidy(); import os, pyarrow;"
+        "print(pyarrow.default_memory_pool().backend_name, os.environ['MALLOC_ARENA_MAX'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["system", "1"]
