@@ -132,7 +132,7 @@ def _run(tables: dict[str, Table], secure: dict[str, Any], passes: int) -> tuple
             "world": "local",
             "data": {"train": "made-up", "parties": len(tables), "active": 1},
             "train": {"loss": "logistic", "l2": L2, "tolerance": 0, "epochs": passes},
-            "secure": secure,
+            "secure": {**secure, "labels": "blind"},
         }
     )
     plan, parts = plan_for(job, Tables("made-up", tables, None, tuple(tables)[:1]))
