@@ -18,6 +18,8 @@ from colonnade.losses import Loss
 from colonnade.models.blackbox import Perturbations, dense, losses_of
 
 STRETCH = 2**20  # hidden numbers computed at one time: what stays in a cache
+# what runs away is infinite, as with torch: the run says so, and how to mend it
+_QUIET = np.errstate(over="ignore", invalid="ignore")
 
 
 @dataclass(frozen=True)
@@ -53,23 +55,28 @@ class DenseLayers:
             parts.append(rng.uniform(-bound, bound, (before + 1) * after))
         return np.concatenate(parts).astype(self.precision)
 
+    @_QUIET
     def forward(self, W: Numbers, X: Matrix) -> Numbers:
         rows = self._cast(dense(X))
         return np.stack([self._passed(self._layers(w), rows)[-1] for w in W])
 
+    @_QUIET
     def gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         parts, _ = self._back(w, X, d_out)
         return np.concatenate([part.ravel() for part in parts])
 
+    @_QUIET
     def input_gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         return self._back(w, X, d_out)[1]
 
+    @_QUIET
     def forward_replaced(self, w: Numbers, C: Numbers, own: slice, outputs: Numbers) -> Numbers:
         (weights, bias), *above = self._layers(w)
         first = self._cast(C) @ weights.T + bias
         moved = self._cast(outputs - C[:, own]) @ weights[:, own].T
         return _above(above, moved + first)
 
+    @_QUIET
     def losses_perturbed(
         self, w: Numbers, C: Numbers, own: slice, points: Perturbations, loss: Loss, y: Numbers
     ) -> Numbers:
