@@ -19,6 +19,7 @@ from colonnade.conversations.linear.noisy.product_forms import FORMS, Reaches, c
 from colonnade.conversations.linear.parted.parted_scores import PartedScorer
 from colonnade.conversations.linear.parties import parted
 from colonnade.data.table import Table
+from colonnade.findings import Finding
 from colonnade.run.federate import plan_for
 from colonnade.run.gather_result import DataFacts
 from colonnade.run.world import Launch
@@ -27,6 +28,37 @@ from colonnade.secure.lattice.parameters import LEAN
 from colonnade.secure.lattice.source import Source
 
 ROWS = 600
+
+
+def unmask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what hides answers be 0 for the rest of a test."""
+    drawn = Source.uniform
+
+    def nothing(self: Source, out: Any, below: int) -> Any:
+        found = drawn(self, out, below)
+        return np.zeros_like(found) if below == LEAN.plain else found
+
+    monkeypatch.setattr(Source, "uniform", nothing)
+
+
+def empty_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all secret keys be 0 for the rest of a test."""
+    making = SecretKey.__init__
+
+    def nothing(self: Any, *args: Any) -> None:
+        making(self, *args)
+        self._values = [np.zeros_like(each) for each in self._values]
+
+    monkeypatch.setattr(SecretKey, "__init__", nothing)
+
+
+def audited(passes: int) -> dict[str, Finding]:
+    """What every attack of an audit found in a run in parts."""
+    tables = setting()
+    job = random_job(tables, "lbfgs", train={"epochs": passes, "l2": 1e-3}, secure=NEVER)
+    plan, data = plan_for(job, tables)
+    findings = audit_run(job, DataFacts("random"), Launch(plan, data)).findings
+    return {f"{each.by}: {each.attack}": each for each in findings}
 
 
 @pytest.mark.parametrize("masked", [True, False])
@@ -41,13 +73,7 @@ def test_scores_of_the_owner_are_read_off_theta_unless_its_words_are_uniform(
     a = FORMS["logistic"].holder(u, y, None, reaches).whole(12, 6, rng)
     p = FORMS["logistic"].owner(v, reaches).whole(12, 6, rng)
     if not masked:
-        drawn = Source.uniform
-
-        def nothing(self: Source, out: Any, below: int) -> Any:
-            found = drawn(self, out, below)
-            return np.zeros_like(found) if below == LEAN.plain else found
-
-        monkeypatch.setattr(Source, "uniform", nothing)
+        unmask(monkeypatch)
     told, _ = between(
         lambda line: ask_rows(line, LEAN, a.products), lambda line: answer_rows(line, LEAN, p.products)
     )
@@ -64,22 +90,47 @@ def test_scores_of_the_owner_are_read_off_theta_unless_its_words_are_uniform(
 def test_labels_of_weights_in_parts_are_read_off_ciphertexts_of_a_key_of_zeros_alone(
     monkeypatch: pytest.MonkeyPatch, empty: bool
 ) -> None:
-    making = SecretKey.__init__
-
-    def nothing(self: Any, *args: Any) -> None:
-        making(self, *args)
-        self._values = [np.zeros_like(each) for each in self._values]
-
     if empty:
-        monkeypatch.setattr(SecretKey, "__init__", nothing)
-    tables = setting()
-    job = random_job(tables, "lbfgs", train={"epochs": 2, "l2": 1e-3}, secure=NEVER)
-    plan, data = plan_for(job, tables)
-    findings = audit_run(job, DataFacts("random"), Launch(plan, data)).findings
-    found = {f"{each.by}: {each.attack}": each for each in findings}
+        empty_keys(monkeypatch)
+    found = audited(passes=2)
     auc = area(found["party1: labels from ciphertexts"])
     assert (auc == 1.0) if empty else abs(auc - 0.5) < 0.08
     assert not [name for name in found if "gradients" in name or "own weights" in name]  # nobody is told any
+
+
+@pytest.mark.parametrize(
+    ("masked", "empty", "least"), [(True, False, 0.0), (False, False, 0.4), (False, True, 0.6)]
+)
+def test_columns_of_the_owner_are_read_off_parts_that_are_not_uniform(
+    monkeypatch: pytest.MonkeyPatch, masked: bool, empty: bool, least: float
+) -> None:
+    """A puts together all it decrypts and holds: with keys of zeros it has its own weights, too, and takes
+    its own score off."""
+    if not masked:
+        unmask(monkeypatch)
+    if empty:
+        empty_keys(monkeypatch)
+    found = audited(passes=6)["party0: columns from its parts"]
+    assert found.value is not None
+    assert found.baseline is not None
+    if masked:
+        assert found.value < 0.09  # of 1,500 rows three columns reach 0.08 by chance in one of a hundred
+        assert not found.found
+    else:
+        assert found.value > least
+        assert found.low is not None
+        assert found.low > found.baseline  # more than its own columns and labels say
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_parts_of_the_owner_say_nothing_of_labels_unless_they_are_whole(
+    monkeypatch: pytest.MonkeyPatch, empty: bool
+) -> None:
+    """With keys of zeros P has the scores of its own columns, which say something of the label."""
+    if empty:
+        empty_keys(monkeypatch)
+    auc = area(audited(passes=6)["party1: labels from its parts"])
+    assert (auc > 0.6) if empty else abs(auc - 0.5) < 0.08
 
 
 @pytest.mark.parametrize("apart", [True, False])

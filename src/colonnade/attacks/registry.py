@@ -14,6 +14,7 @@ from typing import Literal
 from colonnade.attacks import (
     encrypted,
     evidence,
+    in_parts,
     joint_score,
     lattice,
     linear_system,
@@ -101,6 +102,12 @@ def _holds_encrypted(case: Case) -> bool:
     """Return whether the party holds the label and is told gradients with noise."""
     blind = case.plan.blind
     return _encrypted(case) and blind is not None and blind.told is not None and case.holds_label
+
+
+def _has_parts(case: Case) -> bool:
+    """Return whether the party has parts of scores and theta that nobody knows."""
+    blind = case.plan.blind
+    return blind is not None and blind.encrypted is not None and blind.reveal == "never"
 
 
 def _asks_blindly(case: Case) -> bool:
@@ -282,6 +289,22 @@ ATTACKS: tuple[Attack, ...] = (
         on=("full",),
         by=_owns_encrypted,
         guess=encrypted.labels_from_ciphertexts,
+    ),
+    Attack(
+        name="labels from its parts",
+        aim="labels",
+        sees="its parts of scores and theta",
+        on=("full",),
+        by=lambda case: _has_parts(case) and not case.holds_label,
+        guess=in_parts.labels_from_parts,
+    ),
+    Attack(
+        name="columns from its parts",
+        aim="columns",
+        sees="its parts of scores, theta and weights",
+        on=("full",),
+        by=lambda case: _has_parts(case) and case.holds_label,
+        guess=in_parts.columns_from_parts,
     ),
     Attack(
         name="columns from its gradients",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
-from colonnade.arrays import Numbers
+from colonnade.arrays import Floats, Numbers
 from colonnade.errors import RefusedMessage
 from colonnade.messages import Message, Relay, decode
 from colonnade.net.frame import DATA, unpack
@@ -22,12 +22,14 @@ from colonnade.secure.protocol import SecureSum
 
 @dataclass
 class Transcript:
-    """Messages in the order they passed, each with the party at the other end; totals with their tags."""
+    """Messages in the order they passed, each with the party at the other end; totals with their tags; and
+    its parts of numbers that nobody knows, each read as if it were the number, with its name."""
 
     party: str
     said: list[tuple[str, Message]] = field(default_factory=list)
     heard: list[tuple[str, Message]] = field(default_factory=list)
     totals: list[tuple[int, Numbers]] = field(default_factory=list)
+    parts: list[tuple[str, Floats]] = field(default_factory=list)
 
     def tap(self, party: str, wire: Wire) -> Wire:
         """Return the wire, tapped if it is this transcript's party's; give it to `run_tables(tap=...)`."""
@@ -40,7 +42,11 @@ class Transcript:
         `Launch.overhear`."""
         if party != self.party:
             return secure
-        return OverheardSum(secure, lambda tag, total: self.totals.append((tag, total)))
+        return OverheardSum(
+            secure,
+            lambda tag, total: self.totals.append((tag, total)),
+            lambda name, part: self.parts.append((name, part)),
+        )
 
 
 def _note(log: list[tuple[str, Message]], other: str, frame: bytes) -> None:

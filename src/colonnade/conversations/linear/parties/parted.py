@@ -46,7 +46,7 @@ from colonnade.messages import Topic, tag_of
 from colonnade.secure.lattice.ciphertexts import centred
 from colonnade.secure.lattice.columns import TransformedColumns
 from colonnade.secure.lattice.portable import times
-from colonnade.secure.overheard import opened
+from colonnade.secure.overheard import holds, opened
 from colonnade.state import Declared
 
 HEAVIEST = 4.0  # times the usual weight of a row: what a curvature counts with, where one is heavier
@@ -55,6 +55,8 @@ WEIGHT_BITS = 4  # of a row's weight, where theta is a number
 FINE = 2.0**-11  # noise of the penalty, which is one small number, at the most
 START = 0.25  # in units of theta: how finely the score is known that all rows begin with, which scoring tells
 RAREST = 1e-3  # class, as a part of the rows, that its score is begun with
+SCORES, THETA = "scores", "theta"
+"""What an audit hears of the own parts of."""
 _WIDEST = 2**20
 
 
@@ -115,9 +117,11 @@ class PartedParty(ABC):
         own, others = self._weights(factors, self.sizes.step)
         await self.context.charge(8 * self.rows * self.columns.width)
         if self.passed:
-            words = self._of_rows(*await self.blocks.scores(own, others))
+            both = await self.blocks.scores(own, others)
+            words = self._of_rows(*both)
             stride = min(stride, max(1, self.rows // FEW))
             theta = await self.theta(words, slice(self.passed % stride, None, stride))
+            self._note(both, theta)
         else:
             theta = self.first_theta()
         found = await self.blocks.gradients(with_weights(theta, own), with_weights(theta, others))
@@ -145,6 +149,17 @@ class PartedParty(ABC):
     @abstractmethod
     async def theta(self, words: Words, some: slice) -> Words:
         """Return the own part of theta, from the own words of scores: of some rows, which count for all."""
+
+    def _note(self, scores: Both, theta: Words) -> None:
+        """Let an audit hear of the own parts of both blocks' scores, and of theta, in units of labels."""
+
+        def note(name: str, part: Words, modulus: int, unit: float) -> None:
+            holds(self.context.sum, name, lambda: np.asarray(centred(part, modulus) * (unit * self.unit)))
+
+        cut = self.ring.cut
+        for words in scores:
+            note(SCORES, words[: self.rows], 2**cut, wave_theta.PERIOD * 0.5**cut)
+        note(THETA, theta, self.slots.plain, 0.5**self.sizes.theta)
 
     def _of_some(self, part: Words, some: slice) -> Words:
         theta, t = np.zeros(self.rows, dtype=np.uint64), np.uint64(self.slots.plain)
