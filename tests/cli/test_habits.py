@@ -125,10 +125,11 @@ def test_a_disk_that_does_not_let_us_is_the_users_to_change(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full here")
-def test_a_device_that_is_full_is_named_in_one_line() -> None:
+@pytest.mark.parametrize("words", [["algorithms"], ["algorithms", "--json"]])
+def test_a_device_that_is_full_is_named_in_one_line(words: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "colonnade", "algorithms"], stdout=full, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", "colonnade", *words], stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert done.returncode == 2
     assert "No space left on device" in done.stderr

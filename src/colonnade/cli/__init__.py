@@ -13,6 +13,7 @@ import errno
 import json
 import sys
 import traceback
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -68,6 +69,7 @@ class Colonnade(click.Group):
         except click.ClickException as error:
             _say(_usage(error), code=error.exit_code, as_json=self.as_json)
             code = error.exit_code
+        _forget_unwritten()
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -111,12 +113,22 @@ def _failure(error: Exception) -> str:
     return f"unexpected {type(error).__name__}: {error}; `colonnade --debug ...` shows where"
 
 
+def _forget_unwritten() -> None:
+    """Leave what a full device did not take: Python would try again at its end and exit with another code."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        sys.stdout = None
+
+
 def _say(text: str, *, code: int, as_json: bool) -> None:
     """Tell a person what went wrong, and a program as JSON: nothing else is on standard output then."""
     line = " ".join(text.split())
     click.echo(f"colonnade: {line}", err=True)
     if as_json:
-        click.echo(json.dumps({"error": line, "kind": EXITS[code], "code": code}))
+        with suppress(OSError):  # standard output may be what is full
+            click.echo(json.dumps({"error": line, "kind": EXITS[code], "code": code}))
 
 
 def _usage(error: click.ClickException) -> str:
