@@ -79,6 +79,7 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
         "split",
         {"model": {"kind": "mlp", "hidden": [4], "outputs": 2, "server": {"kind": "linear"}}},
     ),
+    "tree sums": ("vfb-sgd", {"secure": {"sum": "tree"}}),
     "sets of trees": ("secureboost", {"trees": {"bits": 6, "categories": "sets"}}),
 }
 for algorithm in PRESETS:  # and every other one as it comes
@@ -203,7 +204,7 @@ async def one_more_number(context: Any, me: str) -> None:
 
 
 @pytest.mark.parametrize("more", [one_more_total, one_more_number])
-@pytest.mark.parametrize("name", ["vfb-saga", "blind", "lbfgs", "fdskl", "secureboost", "tig"])
+@pytest.mark.parametrize("name", ["vfb-saga", "tree sums", "blind", "lbfgs", "fdskl", "secureboost", "tig"])
 @pytest.mark.parametrize("world_", WORLDS)
 def test_one_number_more_does_not_leave(
     world_: str,

@@ -16,9 +16,11 @@ from colonnade.conversations.context import NO_MODELS, GivenModels
 from colonnade.conversations.predict import Holding, Session
 from colonnade.conversations.woe import weigh_as_label_holder, weigh_as_party
 from colonnade.errors import Aborted, UndeclaredOpening
-from colonnade.messages import Announce, Found, Message, Score, Tally, Topic, tag_of
+from colonnade.messages import Announce, Found, Message, Piece, Score, Tally, Topic, tag_of
 from colonnade.models.build import party_model, server_model
 from colonnade.net.endpoint import Endpoint
+from colonnade.openings.limits import WORD
+from colonnade.openings.opening import TOTAL
 from colonnade.openings.wire import opened_fields
 from colonnade.privacy.counts import CountNoise
 from colonnade.privacy.gaussian import delta_of
@@ -36,13 +38,19 @@ def left(net: Endpoint) -> dict[Any, Any]:
     """What was declared and not opened, and what was opened and not declared: both must be nothing."""
     limits = net.meter.limits
     due = {key: number for key, number in limits._bytes.items() if number}
+    counted = {key: number for key, number in limits._numbers.items() if number}
+    for name, topic, root in list(counted):
+        if name == TOTAL:  # opened by what goes into it, at those who give
+            numbers = counted.pop((name, topic, root))
+            if root != net.me:
+                due[Piece.__name__, topic, root] = WORD * numbers
     seen = {
         (kind.__name__, topic, to): entry[2]
         for (kind, topic, to), entry in net.meter._sent.items()
-        if opened_fields(kind) and entry[2]
+        if (kind is Piece or opened_fields(kind)) and entry[2]
     }
     wrong = {key: (due.get(key), seen.get(key)) for key in {*due, *seen} if due.get(key) != seen.get(key)}
-    return wrong | {key: number for key, number in limits._numbers.items() if number}
+    return wrong | counted
 
 
 def models_of(plan: Any, me: str, arrays: Any, widths: dict[str, int]) -> GivenModels:

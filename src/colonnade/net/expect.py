@@ -61,7 +61,7 @@ class Array:
             # NaN is never smaller
             if self.high == math.inf and self.low == -math.inf:
                 return ""
-            if self.low == -MOST and self.high == MOST and np.vdot(value, value) <= MOST:
+            if self.low == -MOST and self.high == MOST and (entries := value.ravel()).dot(entries) <= MOST:
                 return ""
         if value.dtype != self.dtype or not self._fits(value.shape):
             due = ", ".join("any" if size is None else str(size) for size in self.shape)

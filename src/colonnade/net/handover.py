@@ -20,7 +20,8 @@ from colonnade.messages.coding import TYPED
 
 _FEW = 16  # a list of fewer has one byte before its elements
 _TYPED = 3  # bytes of a list, a type code and a list of lengths
-_SMALL, _BYTE, _SHORT, _LONG = 2**7, 2**8, 2**16, 2**32
+_BYTE, _SHORT = 2**8, 2**16
+_BYTES = (1,) * 8 + (2,) + (3,) * 8 + (5,) * 16 + (9,) * 32  # of a whole number that has so many bits
 
 Handed = tuple[Message, int]
 
@@ -48,8 +49,8 @@ def _encoded(message: Message) -> Handed:
 
 # of a field, by its type: when it is simple enough, what the receiver gets, and how many bytes that has
 _FIELDS: dict[object, tuple[str, str, str]] = {
-    Numbers: ("plain({0})", "copied({0})", "shaped({0}.shape, {0}.nbytes)"),
-    int: ("", "{0}", "number({0})"),
+    Numbers: ("{0}.dtype in typed and {0}.ndim < few", "copied({0})", "shaped({0}.shape, {0}.nbytes)"),
+    int: ("", "{0}", "(bytes_of[{0}.bit_length()] if {0} >= 0 else number({0}))"),
     tuple[int, ...]: ("len({0}) < few", "{0}", "1 + sum([number(each) for each in {0}])"),
 }
 
@@ -57,8 +58,8 @@ _FIELDS: dict[object, tuple[str, str, str]] = {
 def _way(kind: type[Message]) -> Callable[[Message], Handed]:
     """Return how a kind of message is handed over.
 
-    The function is written out, as dataclasses write theirs: a loop over fields would take longer than the
-    copies do.
+    The function is written out, as dataclasses write theirs: a loop over fields, or a call for each of them,
+    would take longer than the copies do.
     """
     fields = structs.fields(kind)
     tag = kind.__struct_config__.tag
@@ -78,14 +79,10 @@ def _way(kind: type[Message]) -> Callable[[Message], Handed]:
         ]
     )
     space: dict[str, Any] = {"kind": kind, "encoded": _encoded, "few": _FEW}
-    space |= {"plain": _plain, "copied": _copied, "shaped": _shaped, "number": _number}
+    space |= {"typed": TYPED, "bytes_of": _BYTES, "copied": _copied, "shaped": _shaped, "number": _number}
     exec(code, space)  # noqa: S102  of names of fields alone
     way: Callable[[Message], Handed] = space["way"]
     return way
-
-
-def _plain(values: Numbers) -> bool:
-    return values.dtype in TYPED and values.ndim < _FEW
 
 
 def _copied(values: Numbers) -> Numbers:
@@ -102,13 +99,9 @@ def _writeable(base: object) -> bool:
 
 def _number(value: int) -> int:
     """Return the bytes of a whole number."""
-    if -_SMALL // 4 <= value < _SMALL:
-        return 1
-    if value < 0:
-        value = 2 * ~value  # one bit is for the sign
-    if value < _SHORT:
-        return 2 if value < _BYTE else 3
-    return 5 if value < _LONG else 9
+    if value >= 0:
+        return _BYTES[value.bit_length()]
+    return 1 if value >= -32 else max(2, _BYTES[(2 * ~value).bit_length()])  # one bit is for the sign
 
 
 @lru_cache(maxsize=256)  # a run has arrays of few shapes

@@ -28,7 +28,8 @@ class Meter:
     """
 
     def __init__(self) -> None:
-        # messages, bytes, bytes of payload, bytes of encryption; and the most bytes of payload there may be
+        # messages, bytes, bytes of payload, bytes of encryption; the most bytes of payload there may be, and
+        # how many of these were sent before there were these limits
         self._sent: dict[Key, list[int]] = {}
         self.limits: OpeningLimits = Unlimited()
         self.overhead = 0
@@ -41,7 +42,7 @@ class Meter:
         """Allow from now on what these limits do, beside what was sent already."""
         self.limits = limits
         for (kind, topic, to), entry in self._sent.items():
-            entry[4] = entry[2] + limits.bytes_to(kind, topic, to)
+            entry[4:] = entry[2] + limits.bytes_to(kind, topic, to), entry[2]
 
     def sent(self, weighed: Weighed, to: str, frame: int, length: int = 0, sealed: int = 0) -> None:
         """Count a message that leaves: bytes of its frame, of the length before it, of encryption around it.
@@ -53,13 +54,13 @@ class Meter:
         key = (kind, topic, to)
         entry = self._sent.get(key)
         if entry is None:
-            entry = self._sent[key] = [0, 0, 0, 0, self.limits.bytes_to(kind, topic, to)]
+            entry = self._sent[key] = [0, 0, 0, 0, self.limits.bytes_to(kind, topic, to), 0]
         entry[0] += 1
         entry[1] += size
         entry[2] += payload
         entry[3] += sealed
         if entry[2] > entry[4]:
-            entry[4] = self.limits.bytes_to(kind, topic, to)  # may have been allowed since
+            entry[4] = entry[5] + self.limits.bytes_to(kind, topic, to)  # may have been allowed since
         if entry[2] > entry[4]:
             raise undeclared(self.limits.me, f"a {kind.__name__} of {payload} bytes", topic, to)
 
@@ -87,9 +88,11 @@ class Meter:
             name, topic, to = key.split(" ", 2)
             kind, about = kinds[name], int(topic)
             allowed = self.limits.bytes_to(kind, about, to)
-            entry = self._sent.setdefault((kind, about, to), [0, 0, 0, 0, allowed])
+            entry = self._sent.setdefault((kind, about, to), [0, 0, 0, 0, allowed, 0])
             # a session may say again all that the one before has said: it counts from nothing
-            entry[:] = [one + other for one, other in zip(entry, [*counts, counts[2]], strict=True)]
+            entry[:] = [
+                one + other for one, other in zip(entry, [*counts, counts[2], counts[2]], strict=True)
+            ]
 
     def messages(self, *, evaluation: bool = False) -> int:
         return sum(entry[0] for key, entry in self._sent.items() if (key[1] == Topic.EVALUATE) is evaluation)

@@ -50,20 +50,22 @@ WORDS: dict[str, str] = {
 }
 
 
-def heard(openings: Iterable[Opening], rows: int) -> list[Heard]:
-    """Return what every party hears about every other's labels and columns, in all, over this many rows."""
+def heard(openings: Iterable[Opening], rows: int, *, of: str | None = None) -> list[Heard]:
+    """Return what every party hears about every other's labels and columns, or about those `of` one party, in
+    all, over this many rows."""
     sums: dict[tuple[str, About, str], list[Opening]] = {}
     for each in openings:
         if each.about != "nothing":
+            owners = [owner for owner in each.of if of in (None, owner)]
             for hearer in each.to:
-                for of in each.of:
-                    if of != hearer:
-                        sums.setdefault((hearer, each.about, of), []).append(each)
+                for owner in owners:
+                    if owner != hearer:
+                        sums.setdefault((hearer, each.about, owner), []).append(each)
     return [
         Heard(
             hearer=hearer,
             about=about,
-            of=of,
+            of=owner,
             kinds=tuple(dict.fromkeys(each.kind for each in found)),
             numbers=sum(each.numbers for each in found),
             bits=sum(each.told for each in found),
@@ -71,7 +73,7 @@ def heard(openings: Iterable[Opening], rows: int) -> list[Heard]:
             epsilon=together(each.epsilon for each in found),
             linear=sum(each.numbers for each in found if each.kind in LINEAR and each.epsilon is None),
         )
-        for (hearer, about, of), found in sums.items()
+        for (hearer, about, owner), found in sums.items()
     ]
 
 

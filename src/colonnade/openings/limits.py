@@ -1,7 +1,8 @@
 """Holds a party to what its run has declared: what is not declared does not leave, nor more than that.
 
-A party asks before a message goes to its peer, before it gives its piece to a sum or takes one's total, and
-before it gives away what lets a peer open a product of theirs.
+A party asks before a message goes to its peer, and before it gives away what lets a peer open a product of
+theirs. A total is held by the pieces that go into it: there is one word of a `Piece` for each of its numbers.
+Of a sum whose pieces go other ways the numbers are counted before a party gives (`secure.declared`).
 A session of a run that goes on begins to count again: what was said after the last gate is said again, and is
 the same.
 """
@@ -12,12 +13,15 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from colonnade.errors import UndeclaredOpening
-from colonnade.messages import Message, Topic
+from colonnade.messages import Message, Piece, Topic
 from colonnade.openings.opening import PRODUCT, TOTAL, Opening
 from colonnade.openings.wire import opened_fields
 
 ANY = 2**63
 """More bytes than anybody sends."""
+
+WORD = 8
+"""Bytes of a number in a piece of a total."""
 
 
 class OpeningLimits:
@@ -43,6 +47,8 @@ class OpeningLimits:
 
     def bytes_to(self, kind: type[Message], topic: int, to: str) -> int:
         """Return how many bytes of a kind of message about a topic may go to a peer."""
+        if kind is Piece:
+            return WORD * self._numbers.get((TOTAL, topic, to), 0)
         return self._bytes.get((kind.__name__, topic, to), 0) if opened_fields(kind) else ANY
 
     def count(self, name: str, topic: int, to: str, numbers: int) -> None:

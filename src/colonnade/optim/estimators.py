@@ -64,9 +64,14 @@ class Estimator(ABC):
     remembers: ClassVar[bool] = False
     """Whether it remembers the theta of every batch, so that m is a pass old and changes with every batch."""
     unchanged: ClassVar[bool] = False
-    """Whether its coefficients are the thetas as they are, so that shares of them need no estimator."""
+    """Whether its coefficients are the thetas as they are: then nobody asks for them."""
 
     repeats = False  # whether a row may come several times in what is learnt at once
+
+    def __init_subclass__(cls) -> None:
+        """Let `unchanged` hold for the coefficients of a class itself: one derived may have others."""
+        if "coefficients" in vars(cls):
+            cls.unchanged = vars(cls).get("unchanged", False)
 
     def __init__(self, rows: int, weights: tuple[int, ...]) -> None:
         """Make an estimator; `weights` is the shape of the block's weights: (columns,) or (columns,

@@ -113,7 +113,8 @@ class Party:
 
     def secure_sum(self, net: Endpoint, secrets: Secrets, kind: SumName) -> SecureSum:
         """Make a secure sum over a network, for what is declared there; it is closed with the party."""
-        secure = self.overhear(DeclaredSum(SUMS[kind].among(net, secrets), net.meter.limits))
+        summed = SUMS[kind].among(net, secrets)
+        secure = self.overhear(summed if summed.metered else DeclaredSum(summed, net.meter.limits))
         self._sums.append(secure)
         return secure
 
@@ -208,8 +209,8 @@ async def train_once(party: Party, work: Work, net: Endpoint, measuring: Endpoin
 
     `measuring` is a network for measurements alone, where there is one.
     """
-    plan = work.plan
-    limits = OpeningLimits(work.openings(net.me), net.me)
+    plan, openings = work.plan, work.openings(net.me)
+    limits = OpeningLimits(openings, net.me)
     for each in (net, measuring):
         if each is not None:
             each.declare(limits)
@@ -247,7 +248,7 @@ async def train_once(party: Party, work: Work, net: Endpoint, measuring: Endpoin
             )
     finally:
         await gates.settle()  # also where the run is cut off: its next session reads what was written
-    return _share(work, outcome, net, measuring or net)
+    return _share(work, openings, outcome, net, measuring or net)
 
 
 def held_to(net: Endpoint, book: Declare = undisputed) -> Declare:
@@ -294,7 +295,9 @@ def fingerprint(*tables: Table | None) -> str:
     return digest.hexdigest()
 
 
-def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> Share:
+def _share(
+    work: Work, openings: list[Opening], outcome: Outcome, net: Endpoint, measuring: Endpoint
+) -> Share:
     scribe, privacy = outcome.evaluation.scribe, work.plan.privacy
     # randomised labels spend their whole epsilon before anything is sent; only their holder reports it
     told = privacy.epsilon if privacy.mechanism == "labels" and work.train.y is not None else None
@@ -320,16 +323,16 @@ def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> 
         chosen=outcome.chosen,
         tensors=dict(outcome.tensors),
         test_scores=scribe.test_scores if scribe is not None else None,
-        opened=told_by(net.me, work.openings(net.me), work.train.rows, told or outcome.epsilon or noisy),
+        opened=told_by(net.me, openings, work.train.rows, told or outcome.epsilon or noisy),
     )
 
 
 def told_by(me: str, openings: list[Opening], rows: int, epsilon: float | None = None) -> list[Heard]:
     """Return what every other party hears of this one, at the most; `epsilon` bounds what it tells of a
     label."""
-    found = [each for each in heard(openings, rows) if each.of == me]
     return [
-        msgspec.structs.replace(each, epsilon=epsilon) if each.about == "labels" else each for each in found
+        msgspec.structs.replace(each, epsilon=epsilon) if each.about == "labels" else each
+        for each in heard(openings, rows, of=me)
     ]
 
 

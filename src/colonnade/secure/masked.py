@@ -35,6 +35,7 @@ class MaskedSum(SumKind):
     name = "masked"
     hides_pieces = True
     masks_pairs = True
+    metered = True
 
     def __init__(self, net: Network, secrets: Mapping[str, bytes]) -> None:
         self._net = net

@@ -24,6 +24,7 @@ class PlainSum(SumKind):
 
     name = "plain"
     hides_pieces = False
+    metered = True
     baseline = True
 
     def __init__(self, net: Network) -> None:

@@ -79,6 +79,9 @@ class SumKind(ABC):
     allows. Blind labels need that, and policies call the opposite 'shares'."""
     masks_pairs: ClassVar[bool] = False
     """Whether it needs a secret for every pair of parties, or for neighbours only (`secure.neighbours`)."""
+    metered: ClassVar[bool] = False
+    """Whether every piece goes to the root as one `Piece`, which the network holds to what the run declares;
+    of other sums this is counted before a party gives."""
     baseline: ClassVar[bool] = False
     """Whether it is there to measure what protection costs: then a job that names it need not say that it
     accepts what it gives away."""

@@ -113,6 +113,8 @@ class Block:
         for epoch, start, end, theta, batches in joined(thetas):
             rows, places = self.rows(epoch), self._schedule.places(epoch, start, end)
             step, along, change = self.estimator.coefficients(places, theta)
+            if (along or change is not None) and not self.estimator.has_mean():
+                raise TypeError(f"{type(self.estimator).__name__} says that it remembers nothing")
             gradient = rows.gradient(start, end, step)
             own = gradient / ((end - start) / batches)
             v += own + batches * self.estimator.mean if along else own
@@ -123,14 +125,10 @@ class Block:
 
     def step(self, thetas: Thetas, rate: float) -> None:
         """Make one update from all these thetas."""
-        if not self.estimator.has_mean():  # it needs no room for what the gradients add up to
+        if self.estimator.unchanged:  # nobody is asked, and what the gradients add up to needs no room
             self.penalty.decay(self.w, rate * len(thetas))
             for epoch, start, end, theta, batches in joined(thetas):
-                places = self._schedule.places(epoch, start, end)
-                c, along, change = self.estimator.coefficients(places, theta)
-                if along or change is not None:
-                    raise TypeError(f"{type(self.estimator).__name__} says that it remembers nothing")
-                descend(self.rows(epoch), start, end, c, self.w, rate * batches / (end - start))
+                descend(self.rows(epoch), start, end, theta, self.w, rate * batches / (end - start))
         else:
             self.w -= rate * self.estimate(thetas)
         if self.penalty.l1:

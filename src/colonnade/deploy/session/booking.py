@@ -41,9 +41,7 @@ def opened(
 
     `epsilon` bounds what all of it tells of a label.
     """
-    return [
-        Opened.of(each, run, job, entry, columns, epsilon) for each in heard(openings, rows) if each.of == me
-    ]
+    return [Opened.of(each, run, job, entry, columns, epsilon) for each in heard(openings, rows, of=me)]
 
 
 def losses(contract: Contract) -> Iterator[Opening]:
