@@ -21,7 +21,7 @@ from colonnade.messages.coding import TYPED
 _FEW = 16  # a list of fewer has one byte before its elements
 _TYPED = 3  # bytes of a list, a type code and a list of lengths
 _BYTE, _SHORT = 2**8, 2**16
-_BYTES = (1,) * 8 + (2,) + (3,) * 8 + (5,) * 16 + (9,) * 32  # of a whole number that has so many bits
+_BYTES = (1,) * 8 + (2,) + (3,) * 8 + (5,) * 16 + (9,) * 32  # of a whole number, by how many bits it has
 
 Handed = tuple[Message, int]
 

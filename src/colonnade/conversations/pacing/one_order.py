@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from colonnade.conversations.pacing.pacing import Pacing
 from colonnade.errors import JobError
@@ -132,13 +131,12 @@ class OneOrder(Pacing):
         self.state.begun = max(self.state.begun, number + 1)
         return True
 
-    @cached_property
-    def beyond(self) -> tuple[int, int]:
-        """How many rounds beyond its window a party may score: some, while it is behind.
+    def beyond(self, *, behind: bool = False) -> int:
+        """Return how many rounds beyond its window a party may score: some, while it is behind.
 
         A party that makes an update of every theta cannot catch up, and must not get further behind.
         """
-        return 0, self._stale
+        return self._stale if behind else 0
 
     def end(self, number: int, extra: int = 0) -> int:
         """Return the first round that is beyond the window, a gate or the end."""

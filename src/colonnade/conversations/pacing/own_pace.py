@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache
 
 from colonnade.conversations.pacing.delay_bound import UNBOUNDED, bound
 from colonnade.conversations.pacing.delays import Lateness
@@ -76,7 +76,7 @@ class OwnPace(Pacing):
         marks = [[0] * dominators for _ in range(dominators)]
         counts = RoundCounts.of(dominators, UNBOUNDED)
         self._dominators = dominators
-        self._stale, self._pays = stale, pays
+        self._stale, self._pays = stale, cache(pays)
         self.stages = Stages(rounds, gates, counts, self._conditions.wake, keeper=keeper)
         self.shares_ahead = SharesAhead(dominators, ahead, own)
         self.state = OwnPaceState(self.stages.state, counts, marks, self.shares_ahead.state)
@@ -176,7 +176,7 @@ class OwnPace(Pacing):
     @property
     def own_waits(self) -> bool:
         """Whether theta of an own round waits for the next update: the round after it is scored already."""
-        return self.beyond[0] > 0
+        return self.beyond() > 0
 
     async def catch_up(self, net: Network) -> None:
         """Take in thetas that came during an update, or it would seem that shares given were not used."""
@@ -199,12 +199,10 @@ class OwnPace(Pacing):
         self.stages.wake()
         self._conditions.wake()
 
-    @cached_property
-    def beyond(self) -> tuple[int, int]:
-        """How many rounds beyond its window a dominator may get, however far this party is: none where they
-        do not pay."""
-        most = self._stale if self._pays() else 0
-        return most, most
+    def beyond(self, *, behind: bool = False) -> int:
+        """Return how many rounds beyond its window a dominator may get, however far this party is: none where
+        they do not pay."""
+        return self._stale if self._pays() else 0
 
     def may_begin(self, number: int, extra: int = 0) -> bool:
         """Return whether the round is within its window and, at the keeper, may be added to the run."""

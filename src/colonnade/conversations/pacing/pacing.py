@@ -74,10 +74,9 @@ class Pacing(ABC):
 
     # -- beginning rounds ---------------------------------------------------------------------------
 
-    @property
     @abstractmethod
-    def beyond(self) -> tuple[int, int]:
-        """How many rounds beyond its window a party may score that is not behind others, and one that is."""
+    def beyond(self, *, behind: bool = False) -> int:
+        """Return how many rounds beyond its window a party may score that is behind others, or is not."""
 
     @abstractmethod
     def end(self, number: int, extra: int = 0) -> int:

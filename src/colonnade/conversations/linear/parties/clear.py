@@ -61,7 +61,7 @@ class ClearParty:
 
     def beyond(self) -> int:
         """Return how many rounds beyond the window this party may score at the most."""
-        return self.pace.beyond[self.tally.behind]
+        return self.pace.beyond(behind=self.tally.behind)
 
     # -- shares -------------------------------------------------------------------------------------
 
