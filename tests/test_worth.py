@@ -7,8 +7,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from colonnade.describe.prospects import most_auc
 from colonnade.losses import LOSSES
-from colonnade.worth import Coalition, Game, as_told, most_auc, rounded, worth_of
+from colonnade.worth import Coalition, Game, as_told, rounded, worth_of
 
 LOGISTIC = LOSSES["logistic"]
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import comb, floor, log, log2
+from math import comb, floor, log2
 
 import numpy as np
 
@@ -143,23 +143,3 @@ def rounded(estimate: Estimate) -> tuple[float, float]:
 def as_told(value: float, step: float) -> Estimate:
     """Return the estimate that somebody has who was told this: its interval is within four steps."""
     return value, value - 2.5 * step, value + 2.5 * step
-
-
-def most_auc(iv: float) -> float:
-    """Return the highest AUC that a score of columns with this information value can have.
-
-    The information value of all columns together is Jeffreys' divergence of the two classes, and the sum of
-    theirs where columns are independent within each class. It is at least 2 V log((1 + V) / (1 - V)) for
-    classes at a total variation of V, and no ROC curve of such classes goes above V beyond the diagonal.
-
-    >>> [round(most_auc(iv), 3) for iv in (0.0, 0.1, 0.5, 1e9)]
-    [0.5, 0.645, 0.786, 1.0]
-    """
-    low, high = 0.0, 1.0
-    for _ in range(50):  # fewer than a number's 53 bits, so that the middle stays below 1
-        middle = (low + high) / 2
-        if 2 * middle * log((1 + middle) / (1 - middle)) < iv:
-            low = middle
-        else:
-            high = middle
-    return 1 - (1 - high) ** 2 / 2

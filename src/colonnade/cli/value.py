@@ -11,6 +11,7 @@ from colonnade.cli.machine import JSON, note, print_json
 from colonnade.cli.party import CONFIG
 
 if TYPE_CHECKING:
+    from colonnade.describe.prospects import Prospects
     from colonnade.result import Worth
 
 
@@ -32,7 +33,7 @@ def value(target: Path, before: bool, out: Path | None, config: Path, as_json: b
     learn the values, rounded to their intervals. Results are written as a run's are.
 
     A job with [parties] is proposed to the daemons of other companies, whose policies must accept 'values'.
-    Every training counts in their books.
+    Every training counts in their books. With --before they weigh their columns and train nothing.
 
     \b
     Example:
@@ -49,10 +50,8 @@ def value(target: Path, before: bool, out: Path | None, config: Path, as_json: b
     path = target / JOB if target.is_dir() else target
     if "parties" in read_toml(path, "there is no such job file"):
         if before:
-            raise JobError(
-                f"--before: {path} is a job between daemons, and the bound is offered on one machine alone. "
-                "Between daemons `colonnade describe` has statistics of columns; leave out --before to train"
-            )
+            _before_between(path, config, as_json=as_json)
+            return
         _between_daemons(path, config, as_json=as_json)
         return
     job = read_job(path, note)
@@ -113,43 +112,60 @@ def _show(worth: Worth) -> None:
 
 def _before(path: Path, *, as_json: bool) -> None:
     """Print what the weight of evidence of every party's columns says before anything is trained."""
-    from colonnade.cli.show import console, table
+    from colonnade.describe.prospects import Prospect, Prospects
     from colonnade.job import read_job
     from colonnade.run.federate import weigh_columns_of
-    from colonnade.worth import most_auc
 
     weighed = weigh_columns_of(read_job(path, untold_twice))
-    found = []
-    for party, done in weighed.items():
-        best = max(done.columns, key=lambda each: each.iv, default=None)
-        total = sum(each.iv for each in done.columns)
-        name = "" if best is None else best.bins.column
-        iv = 0.0 if best is None else best.iv
-        found.append(
-            {"party": party, "columns": len(done.columns), "best": name, "best_iv": iv, "iv": total}
-            | {"auc_at_most": most_auc(total), "best_auc_at_most": most_auc(iv)}
-        )
+    parties = [
+        Prospect.of_columns(party, {each.bins.column: each.iv for each in done.columns})
+        for party, done in weighed.items()
+    ]
+    _show_prospects(Prospects.among(path.stem, parties), as_json=as_json)
+
+
+def _before_between(path: Path, config: Path, *, as_json: bool) -> None:
+    """Propose that all parties weigh their columns, and print what these may be worth."""
+    from colonnade.cli.daemon import ask_to_train
+    from colonnade.cli.train import followed
+    from colonnade.deploy.daemon.commands import TrainRequest
+    from colonnade.deploy.programs.prospecting import before_training, stored_prospects
+    from colonnade.deploy.settings import read_settings
+    from colonnade.deploy.terms.contract import check_terms, read_terms
+
+    terms = before_training(read_terms(path, note))
+    check_terms(terms, str(path))
+    settings = read_settings(config)
+    with followed(quiet=as_json) as tell:
+        found = ask_to_train(settings, TrainRequest(terms), tell)
+    _show_prospects(stored_prospects(settings, found["model"]), as_json=as_json)
+
+
+def _show_prospects(found: Prospects, *, as_json: bool) -> None:
+    from colonnade.cli.show import console, table
+
     if as_json:
-        print_json(found)
+        print_json(found.parties)
         return
     head = ["party", "columns", "IV", "AUC at most", "best column", "its IV", "its AUC at most"]
     rows = [
         (
-            str(each["party"]),
-            str(each["columns"]),
-            f"{each['iv']:.4f}",
-            f"{each['auc_at_most']:.4f}",
-            str(each["best"]),
-            f"{each['best_iv']:.4f}",
-            f"{each['best_auc_at_most']:.4f}",
+            each.party,
+            str(each.columns),
+            f"{each.iv:.4f}",
+            f"{each.auc_at_most:.4f}",
+            each.best,
+            f"{each.best_iv:.4f}",
+            f"{each.best_auc_at_most:.4f}",
         )
-        for each in sorted(found, key=lambda each: -float(str(each["iv"])))
+        for each in found.parties
     ]
     out = console()
     out.print(table(head, rows, right=(1, 2, 3, 5, 6)))
+    how = f" Counts had noise, and IV is told in steps of {found.step:g}, rounded up." if found.step else ""
     out.print(
         "\nIf a party's columns are independent within each class, no score made of their bins has a higher "
-        "AUC on these rows. Columns that interact can do more. Nothing was trained.",
+        f"AUC on these rows. Columns that interact can do more. Nothing was trained.{how}",
         soft_wrap=True,
     )
 

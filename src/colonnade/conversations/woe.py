@@ -255,6 +255,12 @@ def _noisy(columns: Sequence[Counts], noise: CountNoise) -> list[Counts]:
     ]
 
 
+def told_ivs(counts: Sequence[Counts], noise: CountNoise, terms: Woe) -> list[float]:
+    """Return the information values of columns as their counts with noise give them."""
+    found: list[float] = _answer(_noisy(counts, noise), terms).iv.tolist()
+    return found
+
+
 def _answer(counts: Sequence[Counts], terms: Woe) -> Evidence:
     groups = [join_bins(each, terms) for each in counts]
     told = [woe_of(each.joined(group)) for each, group in zip(counts, groups, strict=True)]

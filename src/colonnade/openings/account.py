@@ -24,6 +24,7 @@ WORDS: dict[str, str] = {
     "weights": "weights of a trained model",
     "bin counts": "how many rows, or which, every bin of a column has",
     "WOE": "the weight of evidence of bins",
+    "IV": "how much columns tell of labels: information values, in steps",
     "histograms": "sums over the bins of columns",
     "sides": "which rows a split sends left",
     "outputs": "outputs of a party's model",

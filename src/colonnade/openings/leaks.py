@@ -51,7 +51,7 @@ LEAKS: dict[Leak, Learnt] = {
         "holders", "can work out the other party's score of every row: with two parties nothing can hide it"
     ),
     "few-rows": Learnt("others", "can work out something of labels from its own weights, as rows are few"),
-    "values": Learnt("others", "hears what every party is worth on the test rows, rounded to the intervals"),
+    "values": Learnt("others", "hears what every party is worth, or may be at the most, in steps"),
     "scores": Learnt("holders", "sees the others' joint score of every training row"),
     "similarity": Learnt("holders", "learns how alike two rows are in the others' columns"),
     "evidence": Learnt(

@@ -29,6 +29,7 @@ Kind = Literal[
     "weights",
     "bin counts",
     "WOE",
+    "IV",
     "histograms",
     "sides",
     "outputs",

@@ -53,10 +53,11 @@ class Spendable(msgspec.Struct, frozen=True):
     @staticmethod
     def of(contract: Contract, limits: Limits) -> Spendable:
         """Return the most that a job with this contract may tell, at a party with these limits."""
-        terms, told = contract.terms, [_of_training(contract)]
+        terms, told = contract.terms, [] if contract.weighs else [_of_training(contract)]
         if terms.prepare.woe:
             noise = CountNoise(max(terms.woe.noise or 0.0, limits.woe_noise))
-            told += [Spendable(noise.epsilon, counts.DELTA)] * _owners(contract)
+            # what the holder's own columns may be worth follows from counts with noise, too
+            told += [Spendable(noise.epsilon, counts.DELTA)] * (_owners(contract) + contract.weighs)
         return Spendable(together(each.epsilon for each in told), sum(each.delta for each in told))
 
 

@@ -40,12 +40,13 @@ def check_limits(limits: Limits, contract: Contract, me: str, columns: int = 1) 
 def check_floors(limits: Limits, terms: Terms) -> None:
     """Raise Refused, naming the limit, if weight of evidence, trees or gradients with noise would tell more
     than this party lets any job tell."""
-    if terms.statistics_only:
-        _check_each("describe", ("noise",), terms.describe, limits)
-        return
-    _check_gradients(limits, terms)
     if terms.prepare.woe:
         _check_each("woe", ("least", "cases", "noise"), terms.woe, limits)
+    elif terms.statistics_only:
+        _check_each("describe", ("noise",), terms.describe, limits)
+    if terms.statistics_only:
+        return
+    _check_gradients(limits, terms)
     if "trees.keys" in Contract.of(terms).conversation.understands and not limits.trees_exact:
         if not terms.trees.bits:
             raise Refused(

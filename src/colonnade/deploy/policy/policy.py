@@ -23,6 +23,8 @@ from colonnade.run.blind import encrypted_between, labels_of
 def leaks(contract: Contract) -> tuple[Leak, ...]:
     """Return what the job gives away by construction."""
     terms = contract.terms
+    if contract.weighs:
+        return ("values",) if contract.hides_counts else ("evidence", "values")
     if contract.describes:
         return ("statistics",)
     return notes.leaks(
@@ -68,6 +70,7 @@ def check_training(settings: Settings, proposer: str, contract: Contract) -> Non
     unaccepted = [leak for leak in leaks(contract) if leak not in rule.accept]
     if unaccepted:
         what = "describing" if contract.describes else terms.algorithm
+        what = "weighing columns" if contract.weighs else what
         raise Refused(
             f"{what} leaks '{unaccepted[0]}' ({meaning(unaccepted[0])}), which is not accepted "
             "here; its operator would have to add it to policy.accept"

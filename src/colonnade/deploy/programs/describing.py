@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 
-import msgspec
 import numpy as np
 from msgspec import structs
 
-from colonnade import shares
 from colonnade.conversations.correlate import Correlating, CorrelationTerms, hidden_names
-from colonnade.deploy.models.stored_shares import Manifest, now, versions
+from colonnade.deploy.models.stored_shares import Manifest
 from colonnade.deploy.policy.membership import secret_for
-from colonnade.deploy.programs.training import find_common, store, training
+from colonnade.deploy.programs.findings import keep, kept
+from colonnade.deploy.programs.prospecting import prospect
+from colonnade.deploy.programs.training import find_common, training
 from colonnade.deploy.session.booking import books_of
 from colonnade.deploy.session.prepared import Aligned, prepared
 from colonnade.deploy.session.session import Event, RunSession
@@ -28,7 +28,7 @@ from colonnade.deploy.terms.terms import CheckpointTerms, Terms
 from colonnade.describe.columns import summaries
 from colonnade.describe.description import Description
 from colonnade.describe.own import UnitColumns
-from colonnade.errors import DataError, ShareError
+from colonnade.errors import DataError, JobError
 from colonnade.result import Moment
 from colonnade.run.party import held_to
 
@@ -38,11 +38,15 @@ Program = Callable[[RunSession], Awaitable[Manifest]]
 
 def described(terms: Terms) -> Terms:
     """Return the terms that ask for statistics of what a job would train on; it is over in one session."""
+    if terms.prepare.woe:
+        raise JobError("data.woe: statistics are of columns as they are; drop it")
     return structs.replace(terms, statistics_only=True, checkpoint=CheckpointTerms(every="never", wait_s=0.0))
 
 
 def program_of(contract: Contract, report: Callable[[Moment], None]) -> Program:
     """Return this party's program for what the terms ask for."""
+    if contract.weighs:
+        return partial(prospect, contract=contract)
     return describing(contract) if contract.describes else training(contract, report)
 
 
@@ -76,11 +80,7 @@ def describing(contract: Contract) -> Program:
             rare=rare,
             told=True,
         )
-        manifest = _manifest(session, contract, rows, found.digest)
-        await session.party.join(session.close, terms.digest())
-        content = np.frombuffer(msgspec.json.encode(description), dtype=np.uint8)
-        await store(session, manifest, {STATISTICS: content}, STATISTICS)
-        return manifest
+        return await keep(session, contract, rows, found.digest, STATISTICS, description)
 
     return program
 
@@ -94,42 +94,7 @@ def _own(session: RunSession, contract: Contract, rows: Aligned) -> UnitColumns:
     return replace(kept, names=hidden_names(kept.names, rows.columns))
 
 
-def _manifest(session: RunSession, contract: Contract, rows: Aligned, alignment: str) -> Manifest:
-    terms, run = contract.terms, f"{session.run:08x}"
-    return Manifest(
-        model=f"{terms.name}-{run}",
-        run=run,
-        party=session.me,
-        kind=STATISTICS,
-        terms=terms,
-        digest=terms.digest(),
-        columns=list(rows.columns),
-        preparation={},
-        rows=rows.counts,
-        alignment=alignment,
-        created=now(),
-        versions=versions(),
-    )
-
-
 def stored(settings: Settings, name: str) -> Description:
     """Return the statistics of this name, or the latest of the job of this name; ShareError if there are
     none."""
-    folder = settings.state / STATISTICS
-    known = sorted(
-        (shares.read_manifest(path, Manifest) for path in folder.glob(f"*/{shares.MANIFEST}")),
-        key=lambda manifest: manifest.created,
-    )
-    of_name = [each for each in known if name in (each.model, each.terms.name)]
-    if not of_name:
-        there = ", ".join(sorted({each.terms.name for each in known})) or "none"
-        raise ShareError(f"no statistics {name} are stored here; there are: {there}")
-    return _read(folder / of_name[-1].model, of_name[-1])
-
-
-def _read(folder: Path, manifest: Manifest) -> Description:
-    content = shares.read_arrays(folder, manifest)[STATISTICS].tobytes()
-    try:
-        return msgspec.json.decode(content, type=Description)
-    except msgspec.MsgspecError as error:
-        raise ShareError(f"{folder}: cannot be read: {error}") from error
+    return kept(settings, STATISTICS, name, Description)

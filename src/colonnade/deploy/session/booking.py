@@ -11,6 +11,7 @@ from msgspec import structs
 
 from colonnade.conversations.correlate import CorrelationTerms, NamedColumns, told_of_columns
 from colonnade.conversations.predict import Scorer
+from colonnade.conversations.prospect import ProspectTerms, told_of_prospects
 from colonnade.conversations.woe import tallied, told_of_bins
 from colonnade.conversations.woe_encrypted import told_of_bins_masked
 from colonnade.deploy.books.opened import UNITS, Account, Opened, OpenedBooks, sums
@@ -137,6 +138,10 @@ class Foreseen:
         test, validation = (int(rows * part) for part in (terms.split.test, terms.split.validation))
         train = max(1, rows - test - validation)
         plan = contract.plan(me, columns, train)
+        if contract.weighs:
+            extent = Extent(train, 0, {me: columns}, widest=most_columns(train), apart=True)
+            weighed = expected_of_weighing(settings, contract, extent)
+            return Foreseen(plan, [], [*weighed, *expected_of_prospects(settings, contract, train)], train)
         if contract.describes:
             return Foreseen(plan, expected_of_describing(contract, train, {me: columns}), [], train)
         extent = Extent(train, test, {me: columns}, widest=most_columns(train), apart=True)
@@ -201,6 +206,19 @@ def expected_of_weighing(settings: Settings, contract: Contract, extent: Extent)
             found += tallied(party, holder, columns, bins, extent.rows)
             found.append(told_of_bins(party, holder, columns, bins, extent.rows, noise))
     return found
+
+
+def expected_of_prospects(settings: Settings, contract: Contract, rows: int) -> list[Opening]:
+    """Return what all parties tell of what their columns may be worth."""
+    noise = CountNoise(max(contract.terms.woe.noise or 0.0, settings.limits.woe_noise))
+    asked = prospects_of(contract, rows)
+    return [each for party in asked.parties for each in told_of_prospects(party, asked, noise)]
+
+
+def prospects_of(contract: Contract, rows: int) -> ProspectTerms:
+    """Return what parties agree on that tell what their columns may be worth."""
+    terms = contract.terms
+    return ProspectTerms(terms.name, tuple(sorted(terms.parties)), terms.server, rows)
 
 
 def sentences(settings: Settings, asked: Iterable[Opened]) -> Iterator[str]:

@@ -34,7 +34,7 @@ from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import DataError
 from colonnade.job.sections import ClassWeight
 from colonnade.privacy.counts import CountNoise
-from colonnade.run.woe_party import WeighingTerms, weigh
+from colonnade.run.woe_party import Weighing, WeighingTerms, weigh
 
 log = logging.getLogger("colonnade.party")
 
@@ -139,6 +139,7 @@ class Aligned:
     preparation: Preparation
     labels: Labels | None
     table: Callable[[Part], Table]
+    weighed: Weighing | None = None  # where the job asks for weight of evidence
 
     def base_rate(self) -> float | None:
         """Return the part of the training rows whose label is positive, where there are two classes known
@@ -161,7 +162,8 @@ async def prepared(session: RunSession, contract: Contract, rows: Rows) -> Align
     if labels is not None and known.y is not None:
         y = labels.transform(known.y, name=known.name, origin=known.origin)
         known = replace(known.warned(odd_labels(labels, known.y)), y=y)
-    woe = await _weighed(session, contract, known) if terms.prepare.woe else ()
+    weighed = await _weighed(session, contract, known) if terms.prepare.woe else None
+    woe = () if weighed is None else tuple(weighed.columns)
     made = preparation_for(known, contract, intercept=session.me == contract.intercept_at, woe=woe)
     for said in made.done():
         log.info("run %08x: %s", session.run, said)
@@ -174,7 +176,7 @@ async def prepared(session: RunSession, contract: Contract, rows: Rows) -> Align
             known.columns, counts, made, labels, partial(stored.table, party=session.me, made=made)
         )
     table = partial(_table, own.table, parts, made, labels, terms.train.class_weight)
-    return Aligned(known.columns, counts, made, labels, table)
+    return Aligned(known.columns, counts, made, labels, table, weighed)
 
 
 def _table(
@@ -197,7 +199,7 @@ def _table(
     return replace(made.transform(replace(chosen, y=None, ids=None), y), weight=weight)
 
 
-async def _weighed(session: RunSession, contract: Contract, train: RawTable) -> tuple[Weighed, ...]:
+async def _weighed(session: RunSession, contract: Contract, train: RawTable) -> Weighing:
     """Return the weight of evidence of this party's columns, by the label of the first label holder."""
     session.tell(Event("weighing columns"))
     terms, settings = contract.terms, session.settings
@@ -209,9 +211,13 @@ async def _weighed(session: RunSession, contract: Contract, train: RawTable) -> 
         seed=terms.seed,
         blind=contract.hides_counts,
     )
-    multiplier = max(terms.woe.noise or 0.0, settings.limits.woe_noise)
-    noise = CountNoise(multiplier, secret_for(settings, "noise of counts"))
+    noise = noise_of_counts(settings, terms)
     own, categorical = secret_for(settings, "hash of bins"), _categorical(train, terms)
     books = books_of(session, terms, train.rows, max(1, len(train.columns)))
-    done = await weigh(session.party, session.weigh, train, categorical, agreed, noise, books, own)
-    return tuple(done.columns)
+    return await weigh(session.party, session.weigh, train, categorical, agreed, noise, books, own)
+
+
+def noise_of_counts(settings: Settings, terms: Terms) -> CountNoise:
+    """Return the noise that this party puts on counts of its labels: the job's, and no less than its own."""
+    multiplier = max(terms.woe.noise or 0.0, settings.limits.woe_noise)
+    return CountNoise(multiplier, secret_for(settings, "noise of counts"))

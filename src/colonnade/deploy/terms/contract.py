@@ -82,6 +82,11 @@ class Contract:
         return self.terms.statistics_only
 
     @property
+    def weighs(self) -> bool:
+        """Whether only weight of evidence is asked for, as a bound of what parties may be worth."""
+        return self.describes and self.terms.prepare.woe
+
+    @property
     def hides_counts(self) -> bool:
         """Whether nobody is told counts of labels, but of its own bins with noise."""
         return hides_counts(self.terms, self.conversation, len(self.terms.parties))
@@ -267,8 +272,8 @@ def _check_description(terms: Terms, refuse: Callable[[str], None]) -> None:
     """Refuse statistics of what has no such statistics, or that promise what noise on them does not keep."""
     if not LEAST_NOISE <= terms.describe.noise <= MOST_NOISE:
         refuse(f"describe.noise: give {LEAST_NOISE:g} to {MOST_NOISE:g} standard errors")
-    if terms.prepare.woe:
-        refuse("data.woe: statistics are of columns as they are; drop it")
+    if terms.prepare.woe:  # asks for weight of evidence alone
+        return
     if terms.weighted:
         refuse("weight, class_weight: statistics count every row once; drop them")
     if terms.privacy.mechanism != "none":
