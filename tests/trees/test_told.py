@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colonnade.trees.bins import BinGrid
-from colonnade.trees.estimate import Told, all_told, of_open_nodes
+from colonnade.trees.estimate import Told, agreeing, all_told, of_open_nodes
 from colonnade.trees.frontier import Frontier, HistogramRows
 from colonnade.trees.gradients import joined, parted
 from colonnade.trees.histogram import Histogrammer
@@ -88,6 +88,46 @@ def test_a_larger_sibling_loses_what_the_smaller_one_has_in_all() -> None:
     assert h[1].tolist() == [4 - 2, 0, 8 - 8, 8]
     assert found.ends.tolist() == [ends[0].tolist(), [True] * 4]
     np.testing.assert_array_equal(found.sums[0], sums[0])
+
+
+@settings(deadline=None)
+@given(seed=seeds)
+def test_histograms_add_up_to_what_is_known_of_their_nodes(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    grid, nodes = random_grid(rng), 4
+    g, h = rng.integers(-200, 200, (nodes, grid.total)), rng.integers(0, 300, (nodes, grid.total))
+    ends = rng.random(g.shape) < 0.5
+    ends[:, grid.start + grid.width - 1] = True
+    totals = joined(rng.integers(-500, 500, nodes), rng.integers(0, 900, nodes))
+    found = agreeing(Told(joined(g, h), ends, ends), totals, grid)
+    sums = np.add.reduceat(found.sums, grid.start, axis=1, dtype=np.uint64)
+    np.testing.assert_array_equal(sums, np.tile(totals[:, None], grid.columns))
+    np.testing.assert_array_equal(
+        found.sums[~ends], joined(g, h)[~ends]
+    )  # these were told in another's place
+    again = agreeing(found, totals, grid)
+    np.testing.assert_array_equal(again.sums, found.sums)
+    for before, now in zip((g, h), parted(found.sums, signed=True), strict=True):
+        for start, width in zip(grid.start, grid.width, strict=True):
+            here = slice(start, start + width)
+            for node in range(nodes):  # every told bin moves by the same, but for rounding
+                assert np.ptp((now - before)[node, here][ends[node, here]]) <= 2
+
+
+def test_noise_of_sums_falls_towards_the_last_bin() -> None:
+    bins, nodes, deviation = 16, 4000, 20
+    grid = BinGrid(np.array([bins]), np.array([False]), np.array([0]))
+    exact = np.full((nodes, bins), 50)
+    noisy = exact + np.rint(np.random.default_rng(0).normal(0, deviation, exact.shape)).astype(np.int64)
+    all_bins = np.ones(exact.shape, dtype=bool)
+    totals = joined(exact.sum(axis=1), exact.sum(axis=1))
+    found, _ = parted(
+        agreeing(Told(joined(noisy, exact), all_bins, all_bins), totals, grid).sums, signed=True
+    )
+    k = np.arange(1, bins + 1)
+    for sums, wanted in ((noisy, k), (found, k * (bins - k) / bins)):
+        off = np.cumsum(sums - exact, axis=1).var(axis=0) / deviation**2
+        np.testing.assert_allclose(off, wanted, rtol=0.1, atol=0.01)
 
 
 def test_a_bin_with_nearly_all_rows_is_named() -> None:

@@ -2,6 +2,10 @@
 
 The larger one is the parent less the smaller one. What a joined bin of the smaller one has is spread over its
 bins as the second derivatives of the parent are. Where no bins are joined that is exact.
+
+The label holder knows which rows are in a node, and so what the bins of every column add up to. What they add
+up to instead is noise, and each told bin has as much of it: that is taken off (`agreeing`). The noise of a
+sum from the first bin on then falls again towards the last, where it would be largest.
 """
 
 from __future__ import annotations
@@ -54,6 +58,22 @@ def of_open_nodes(frontier: Frontier, before: Told, told: Told, grid: BinGrid) -
         sums[place[small]], ends[place[small]] = told.sums[small], told.ends[small]
         sums[place[large]], ends[place[large]] = others[large], before.ends[pairs.parent[large]]
     return Told(sums, ends, ends)
+
+
+def agreeing(told: Told, totals: Words, grid: BinGrid) -> Told:
+    """Return the sums of open nodes so that the told bins of every column add up to the node's total."""
+    if not grid.columns:
+        return told
+    bins = told.ends.astype(np.int64)
+    whole = np.add.reduceat(bins, grid.start, axis=1)
+    up_to = np.cumsum(bins, axis=1) - (np.cumsum(whole, axis=1) - whole)[:, grid.column]
+    found = []
+    for part, total in zip(parted(told.sums, signed=True), parted(totals, signed=True), strict=True):
+        off = total[:, None] - np.add.reduceat(part, grid.start, axis=1)
+        each = (off / np.maximum(whole, 1))[:, grid.column]
+        # whole numbers whose sum is `off`
+        found.append(part + _rounded(each * up_to) - _rounded(each * (up_to - bins)))
+    return Told(joined(*found), told.ends, told.most)
 
 
 def _spread(parents: Words, told: Told, grid: BinGrid) -> Words:

@@ -15,7 +15,7 @@ import numpy as np
 from colonnade.arrays import Floats, Rows, Words
 from colonnade.job import Trees
 from colonnade.trees.bins import BinGrid, Codes, Counts, Flags
-from colonnade.trees.estimate import Told, of_open_nodes
+from colonnade.trees.estimate import Told, agreeing, of_open_nodes
 from colonnade.trees.frontier import Frontier, parts_of
 from colonnade.trees.gradients import Lesson
 from colonnade.trees.splits import Best, Bounds, SplitScorer
@@ -134,7 +134,7 @@ class Growth:
             self.histograms = self.frontier.whole(self.histograms, told.sums)
         else:
             before = told if self.ends is None else Told(self.histograms, self.ends, self.ends)
-            found = of_open_nodes(self.frontier, before, told, grid)
+            found = agreeing(of_open_nodes(self.frontier, before, told, grid), self.totals, grid)
             self.histograms, self.ends = found.sums, found.ends
         usable = np.ones(grid.columns, dtype=bool)
         if self.allowed is not None:
