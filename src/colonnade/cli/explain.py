@@ -38,7 +38,8 @@ def explain_own(
     if share.manifest.kind != "linear":
         raise ShareError(
             f"{model}: a score of {share.manifest.kind} is not a sum over columns, so no party knows its "
-            "part alone; where one machine holds all shares, `colonnade predict DIR FILE --explain` does"
+            "part alone; where one machine holds all shares, `colonnade predict DIR FILE --explain` does. "
+            "Of secureboost's trees --explain without --reasons at the label holder has one a party"
         )
     trained, made = share.manifest.terms, share.preparation
     keys = keys_of(settings, trained.parties[settings.name].data, data)
@@ -57,6 +58,16 @@ def explain_own(
     lines = iter(_lines(found, reasons))
     write_rows(out, keys, columns, [None if place is None else next(lines) for place in places])
     click.echo(f"{out}: {len(there)} of {len(places)} ids explained by {len(found.columns)} own columns")
+
+
+def by_party(model: str, config: Path) -> bool:
+    """Return whether a model's trees are here, whose holder can say what every party's columns did."""
+    from colonnade.deploy.models.serving import Serving
+    from colonnade.deploy.settings import read_settings
+
+    settings = read_settings(config)
+    found = Serving(settings.state).find(model)
+    return found.kind == "trees" and found.terms.server == settings.name
 
 
 def _lines(found: Attributions, reasons: int) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option(
     "--explain",
     is_flag=True,
-    help="Also every column's part of a score (SHAP). MODEL: of this party's own columns.",
+    help="Also every column's part of a score (SHAP). MODEL: of this party's own columns; trees: by party.",
 )
 @click.option(
     "--reasons", type=click.IntRange(min=1), metavar="N", help="Also the N columns that raise a score most."
@@ -67,6 +67,7 @@ def predict(
     With --explain a column's SHAP value stands beside the score: of linear models from the mean training row,
     of boosted trees along their paths. For MODEL, a linear one whose weights this party knows, the file has
     this party's own columns alone: it computes them from its own disk, and nobody is asked or told anything.
+    For trees, where the label is held, there is a value for each party: nobody is told more than for scores.
 
     \b
     Example:
@@ -102,17 +103,28 @@ def predict(
             "and neither --file nor --id"
         )
     if explain or reasons:
-        from colonnade.cli.explain import explain_own
+        from colonnade.cli.explain import by_party, explain_own
 
+        if not reasons and by_party(model, config):
+            name = out or Path("explained.csv")
+            _predict_together(model, rows_file, config, name, data, explain=True, as_json=as_json)
+            return
         explain_own(model, rows_file, config, out or Path("explained.csv"), data, reasons=reasons or 0)
         return
     _predict_together(model, rows_file, config, out or Path("scores.csv"), data, as_json=as_json)
 
 
 def _predict_together(
-    model: str, ids_file: Source, config: Path, out: Source, data: str | None, *, as_json: bool
+    model: str,
+    ids_file: Source,
+    config: Path,
+    out: Source,
+    data: str | None,
+    *,
+    explain: bool = False,
+    as_json: bool,
 ) -> None:
-    """Score ids together with the other parties."""
+    """Score ids together with the other parties; with `explain` every party's value beside each score."""
     from colonnade.cli.daemon import ask
     from colonnade.data.read.files import load_ids
     from colonnade.deploy.daemon.commands import PredictRequest
@@ -127,8 +139,8 @@ def _predict_together(
     keys = keys_of(settings, Serving(settings.state).find(model).terms.parties[settings.name].data, data)
     columns = [part.tolist() for part in load_ids(ids_file, keys)]
     with followed(quiet=as_json) as tell:
-        found = ask(settings, PredictRequest(model, columns, data), tell)
-    write_rows(out, keys, columns, found["rows"])
+        found = ask(settings, PredictRequest(model, columns, data, explain), tell)
+    write_rows(out, keys, columns, [_flat(row) for row in found["rows"]])
     scored = sum(row is not None for row in found["rows"])
     if as_json:
         said = {"model": found["model"], "file": str(out), "ids": len(columns[0]), "scored": scored}
@@ -136,6 +148,14 @@ def _predict_together(
         return
     without = f", without {', '.join(found['degraded'])}" if found["degraded"] else ""
     click.echo(f"{out}: {scored} of {len(columns[0])} ids scored with {found['model']}{without}")
+
+
+def _flat(row: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a scored row with every party's value in a column of its own."""
+    if row is None or "parties" not in row:
+        return row
+    parties = row.pop("parties")
+    return row | {f"shap_{party}": value for party, value in parties.items()}
 
 
 def keys_of(settings: Settings, trained: str, data: str | None) -> tuple[str, ...]:

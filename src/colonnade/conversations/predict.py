@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -55,6 +55,13 @@ class Here:
 HERE = Here()
 
 
+class PartyValues(NamedTuple):
+    """The score where no columns are known, [classes], and every party's value, [rows, parties, classes]."""
+
+    base: Floats
+    values: Floats
+
+
 class Scorer(Protocol):
     """One party's share of a model, applied to its part of the common rows."""
 
@@ -69,6 +76,15 @@ class Scorer(Protocol):
 
     def opens(self, request: ScoringRequest) -> list[Opening]:
         """Return what that opens: all totals, and what this party sends."""
+        ...
+
+
+@runtime_checkable
+class PartyExplainer(Protocol):
+    """What scores, and can say what every party's columns did to a score, from what it hears anyway."""
+
+    def explaining(self, kept: list[PartyValues]) -> Scorer:
+        """Return the same, which keeps what it finds of every request."""
         ...
 
 

@@ -7,20 +7,21 @@ go through the secure sum.
 
 What each side learns: an owner learns which rows are asked for, and nothing of their way or score; the label
 holder learns the rows' sides in all splits, which is more than their way through the trees, and the score,
-also where somebody else asks; the asker learns the score.
+also where somebody else asks; the asker learns the score. From sides and cover follows what every party's
+columns did to a score, so the label holder can be told these values without hearing anything more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.boost.wire import bytes_of_outcomes, receive_outcomes, send_outcomes
-from colonnade.conversations.predict import Holding, Scorer, Session, SummedPart
+from colonnade.conversations.predict import Holding, PartyValues, Scorer, Session, SummedPart
 from colonnade.job import Job
 from colonnade.job.plan import Plan
 from colonnade.job.presets import PRESETS
@@ -28,6 +29,7 @@ from colonnade.messages import Announce, Outcomes
 from colonnade.net.expect import floats
 from colonnade.openings.opening import Opening
 from colonnade.openings.scoring import ScoringRequest
+from colonnade.trees.attribution import tree_shapley
 from colonnade.trees.bins import Flags
 from colonnade.trees.tree import Forest, Splits
 
@@ -70,10 +72,15 @@ class ForestScorer:
     splits: Splits
     X: Matrix
     plan: Plan[BoostSettings]
+    explained: list[PartyValues] | None = None
 
     @property
     def rows(self) -> int:
         return int(self.X.shape[0])
+
+    def explaining(self, kept: list[PartyValues]) -> ForestScorer:
+        """Return the same, which keeps every party's values of the rows that are asked for."""
+        return replace(self, explained=kept)
 
     async def score(self, session: Session, rows: Rows) -> Floats | None:
         net, tag, parties = session.net, session.next_tag(), self.plan.parties
@@ -84,10 +91,17 @@ class ForestScorer:
                 count = self.forest.splits_of(party)
                 left[party] = await receive_outcomes(net, name, tag, count, len(rows))
         z = _shaped(self.plan, await session.workplace.do(lambda: self.forest.scores(left, len(rows))))
+        if self.explained is not None:
+            self.explained.append(await session.workplace.do(lambda: self._by_party(left, len(rows))))
         if session.asker == net.me:
             return z
         await net.send(session.asker, Announce(tag, z))
         return None
+
+    def _by_party(self, left: Mapping[int, Flags], rows: int) -> PartyValues:
+        """Return Shapley values over parties: path-dependent, all columns of a party known or none."""
+        parties = {party: [party] * self.forest.splits_of(party) for party in left}
+        return PartyValues(*tree_shapley(self.forest, left, parties, rows, len(left)))
 
     def opens(self, request: ScoringRequest) -> list[Opening]:
         """Return the scores, where somebody else asks."""

@@ -63,11 +63,12 @@ class WaitRequest(msgspec.Struct, tag="Wait"):
 
 
 class PredictRequest(msgspec.Struct, tag="Predict"):
-    """Score these ids: one list per id column."""
+    """Score these ids: one list per id column. With `explain` also by party: trees, at their holder."""
 
     model: str
     ids: list[list[str]]
     data: str | None = None
+    explain: bool = False
 
 
 class StatusRequest(msgspec.Struct, tag="Status"):

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Digests, Floats
+from colonnade.conversations.predict import PartyValues
 from colonnade.deploy.books.audit import exported
 from colonnade.deploy.books.journal import Decision
 from colonnade.deploy.books.ledger import Balance
@@ -265,7 +266,13 @@ async def _predict(daemon: Daemon, request: PredictRequest, tell: Tell) -> Predi
     # many ids, and many scores, are work for a thread: others are answered meanwhile
     wanted = await asyncio.to_thread(digests, request.ids, trained.align.keys, keys)
 
+    kept: list[PartyValues] = []
+    if request.explain:
+        scoring.check_explainable(share, daemon.me)
+
     async def use(ready: scoring.Ready) -> tuple[Digests, Floats, tuple[str, ...]]:
+        if request.explain:
+            scoring.explain(ready.session, kept)
         asked = [
             await ready.session.ask(np.arange(start, min(start + CHUNK, len(ready.ids))))
             for start in range(0, len(ready.ids), CHUNK)
@@ -276,13 +283,18 @@ async def _predict(daemon: Daemon, request: PredictRequest, tell: Tell) -> Predi
     away = sorted(set(trained.parties) - set(present))
     daemon.journal.scored_rows += len(ids)
     z = scoring.with_mean_parts(share.manifest, z, away)
-    rows = await asyncio.to_thread(_found, share, wanted, ids, z)
+    rows = await asyncio.to_thread(_found, share, wanted, ids, z, kept)
     return {"model": share.manifest.model, "degraded": away, "rows": rows}
 
 
-def _found(share: StoredShare, wanted: Digests, ids: Digests, z: Floats) -> list[scoring.ScoredRow | None]:
+def _found(
+    share: StoredShare, wanted: Digests, ids: Digests, z: Floats, kept: list[PartyValues]
+) -> list[scoring.ScoredRow | None]:
     """Return the scored row of every id that was asked for, None where not all parties know it."""
-    found = dict(zip([row.tobytes() for row in ids], scoring.outputs(share, z), strict=True))
+    rows = scoring.outputs(share, z)
+    if kept:
+        scoring.add_parts(rows, share, kept)
+    found = dict(zip([row.tobytes() for row in ids], rows, strict=True))
     return [found.get(row.tobytes()) for row in wanted]
 
 

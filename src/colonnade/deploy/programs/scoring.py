@@ -18,7 +18,7 @@ import numpy as np
 
 from colonnade.arrays import Arrays, Digests, Floats, Matrix, Rows
 from colonnade.conversations.context import GivenModels
-from colonnade.conversations.predict import Holding, Scorer, Session
+from colonnade.conversations.predict import Holding, PartyExplainer, PartyValues, Scorer, Session
 from colonnade.deploy.models.party_models import check_unchanged, is_own_code, restored_models
 from colonnade.deploy.models.stored_shares import Manifest, StoredShare
 from colonnade.deploy.policy.membership import ComparisonRequest
@@ -30,7 +30,7 @@ from colonnade.deploy.session.session import Event, RunSession
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms.contract import Contract
 from colonnade.deploy.terms.terms import Scoring
-from colonnade.errors import DataError
+from colonnade.errors import DataError, ShareError
 from colonnade.job.plan import Plan
 from colonnade.run.party import held_to
 from colonnade.secure.streams import PairStreams
@@ -49,6 +49,8 @@ class ScoredRow(TypedDict, total=False):
     probability: float | list[float]
     expected: float
     label: str
+    base: float | list[float]  # the score where no columns are known, and what those of every party add
+    parties: dict[str, float | list[float]]
 
 
 class Thread:
@@ -214,6 +216,36 @@ def outputs(share: StoredShare, z: Floats) -> list[ScoredRow]:
         row["label"] = side[0] if len(side) == 1 else ("positive" if each > 0 else "negative")
         rows.append(row)
     return rows
+
+
+def check_explainable(share: StoredShare, me: str) -> None:
+    """Refuse scores by party where this one cannot know them."""
+    terms, name = share.manifest.terms, share.manifest.model
+    if share.manifest.kind != "trees" or share.contract.conversation.share.is_sum(terms.job()):
+        raise ShareError(f"{name}: only the label holder of secureboost's trees can explain scores by party")
+    if me != terms.server:
+        raise ShareError(
+            f"{name}: only {terms.server}, which holds the label and the trees, can explain scores by party"
+        )
+
+
+def explain(session: Session, kept: list[PartyValues]) -> None:
+    """Let a session of this party keep what every party's columns do to the scores it asks for."""
+    if not isinstance(session.scorer, PartyExplainer):
+        raise ShareError(f"{session.net.me} cannot know what parties' columns do to scores of this model")
+    session.scorer = session.scorer.explaining(kept)
+
+
+def add_parts(rows: list[ScoredRow], share: StoredShare, kept: list[PartyValues]) -> None:
+    """Put the base and every party's value beside the score of every row."""
+    parties, several = sorted(share.manifest.terms.parties), bool(share.manifest.terms.train.classes)
+    base, values = kept[0].base, np.concatenate([each.values for each in kept])
+    for row, found in zip(rows, values, strict=True):
+        row["base"] = base.tolist() if several else float(base[0])
+        row["parties"] = {
+            party: each.tolist() if several else float(each[0])
+            for party, each in zip(parties, found, strict=True)
+        }
 
 
 def with_mean_parts(manifest: Manifest, z: Floats, away: list[str]) -> Floats:
