@@ -32,7 +32,7 @@ def read_off(own: UnitColumns, noise: float, rows: int) -> float:
     return float((guess == (values[:rows] > 0)).mean())
 
 
-# with noise it is one draw, which is not the same on every Python: thirty of them read 0.83 to 0.97, guessing 0.5
+# noise is one draw, not the same on every Python: thirty of them read 0.83 to 0.97 of the rows, guessing 0.5
 @pytest.mark.parametrize(("noise", "least", "most"), [(0.0, 1.0, 1.0), (NOISE, 0.75, 1.0)])
 def test_a_column_of_one_row_reads_it_where_rare_columns_are_told(
     noise: float, least: float, most: float
