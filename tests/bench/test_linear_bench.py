@@ -69,9 +69,10 @@ def test_gaps_that_two_runs_reach_are_not_below_what_is_known(one: float, other:
 def test_a_slow_party_and_the_speed_up_are_tables(
     made_up: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pace.straggling(made_up, COSTS, lambda line: None, gap=1e-2, s=0.4, epochs=1)
+    terms = pace.Straggling(gap=1e-2, s=0.4, epochs=1)
+    pace.straggling(made_up, COSTS, lambda line: None, terms, ("free", "charged"))
     monkeypatch.setattr(tuned, "STEPS", tuned.STEPS[2:4])
-    pace.stepped(made_up, COSTS, lambda line: None, gap=1e-2, s=0.4, epochs=1, batches=(32,), seeds=1)
+    pace.stepped(made_up, COSTS, lambda line: None, terms)
     pace.speedup(made_up, COSTS, lambda line: None, "mnist-4v9", counts=(1, 2), epochs=1)
     pace.loss_curves(made_up, COSTS, lambda line: None, sets=("made",), regularizers=("l2",), epochs=1)
     files = made_up.write(tmp_path)

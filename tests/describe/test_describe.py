@@ -231,6 +231,18 @@ def test_the_command_prints_tables_and_json(tmp_path: Path) -> None:
     assert (none.exit_code, "there is no such job file" in none.stderr) == (2, True)
 
 
+def described(data: pd.DataFrame, folder: Path) -> str:
+    """Return what the command prints of a file with these rows."""
+    data.to_csv(folder / "all.csv", index=False)
+    (folder / "job.toml").write_text(
+        'algorithm = "lbfgs"\n[data]\ntrain = "all.csv"\nlabel = "default"\nparties = 2\n'
+        '[secure]\nlabels = "clear"\n'
+    )
+    shown = CliRunner().invoke(main, ["describe", str(folder / "job.toml")])
+    assert shown.exit_code == 0, shown.stderr
+    return shown.stdout
+
+
 def test_dates_are_shown_as_dates(tmp_path: Path) -> None:
     data = frame().drop(columns="amount")
     data["since"] = (pd.Timestamp("2020-03-01") + pd.to_timedelta(np.arange(len(data)), unit="D")).strftime(
@@ -238,27 +250,15 @@ def test_dates_are_shown_as_dates(tmp_path: Path) -> None:
     )
     data["at"] = "09:30"
     data.loc[::2, "at"] = "18:00"
-    data.to_csv(tmp_path / "all.csv", index=False)
-    (tmp_path / "job.toml").write_text(
-        'algorithm = "lbfgs"\n[data]\ntrain = "all.csv"\nlabel = "default"\nparties = 2\n'
-        '[secure]\nlabels = "clear"\n'
-    )
-    shown = CliRunner().invoke(main, ["describe", str(tmp_path / "job.toml")])
-    assert shown.exit_code == 0, shown.stderr
-    (since,) = (line for line in shown.stdout.splitlines() if line.startswith("since "))
+    shown = described(data, tmp_path)
+    (since,) = (line for line in shown.splitlines() if line.startswith("since "))
     assert len(re.findall(r"202\d-\d\d-\d\d", since)) == 6  # the mean and five quantiles
-    (at,) = (line for line in shown.stdout.splitlines() if line.startswith("at "))
+    (at,) = (line for line in shown.splitlines() if line.startswith("at "))
     assert "1970" not in at
 
 
 def test_the_command_says_why_there_are_no_coefficients(tmp_path: Path) -> None:
     data = frame().drop(columns="amount")
     data.loc[data.default == 1, "town"] = data.town.replace("Trier", "Ulm")  # nobody of Trier is positive
-    data.to_csv(tmp_path / "all.csv", index=False)
-    (tmp_path / "job.toml").write_text(
-        'algorithm = "lbfgs"\n[data]\ntrain = "all.csv"\nlabel = "default"\nparties = 2\n'
-        '[secure]\nlabels = "clear"\n'
-    )
-    shown = CliRunner().invoke(main, ["describe", str(tmp_path / "job.toml")])
-    assert shown.exit_code == 0, shown.stderr
-    assert "there are no coefficients: some columns tell the label of all rows that have them" in shown.stdout
+    shown = described(data, tmp_path)
+    assert "there are no coefficients: some columns tell the label of all rows that have them" in shown

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from colonnade.job import job_from
 from colonnade.run.federate import federate
@@ -149,19 +149,19 @@ SCHEDULES: dict[str, Schedule] = {
 }
 
 
-def straggling(
-    bench: Bench,
-    costs: Costs,
-    say: Say,
-    *,
-    gap: float,
-    s: float,
-    epochs: int,
-    batches: Sequence[int] = (32,),
-    forwards_cost: Sequence[str] = ("free", "charged"),
-    seeds: int = 1,
-) -> None:
-    """Time to a sub-optimality with one party at speed s, for every schedule of the backward conversation."""
+class Straggling(NamedTuple):
+    """What schedules are compared by: the time to a sub-optimality of `gap` with one party at speed `s`."""
+
+    gap: float
+    s: float
+    epochs: int
+    batches: Sequence[int] = (32,)
+    seeds: int = 1
+
+
+def straggling(bench: Bench, costs: Costs, say: Say, terms: Straggling, forwards_cost: Sequence[str]) -> None:
+    """Add the time to a sub-optimality for every schedule of the backward conversation."""
+    gap, s, epochs, batches, seeds = terms
     data = problem("a9a")
     rows: list[list[Any]] = []
     for batch, what in product(batches, forwards_cost):
@@ -192,18 +192,9 @@ STEPPED = ("synchronous", "asynchronous, every theta an update", "joined (defaul
 """The schedules that `stepped` compares."""
 
 
-def stepped(
-    bench: Bench,
-    costs: Costs,
-    say: Say,
-    *,
-    gap: float,
-    s: float,
-    epochs: int,
-    batches: Sequence[int],
-    seeds: int,
-) -> None:
-    """Add the time to a sub-optimality where every schedule has the step of a grid that is best for it."""
+def stepped(bench: Bench, costs: Costs, say: Say, terms: Straggling) -> None:
+    """Add the same where every schedule has the step of a grid that is best for it."""
+    gap, s, epochs, batches, seeds = terms
     data, apart = problem("a9a"), problem("a9a", seed=tuned.SPLIT)
     steps = [setting["train.step"] for setting in tuned.STEPS]
     others = [seed for seed in range(seeds + 1) if seed != tuned.SPLIT]
@@ -211,12 +202,10 @@ def stepped(
     for batch in batches:
         base = None
         for name in STEPPED:
-            terms = (SCHEDULES[name], machines(costs, data, straggler(s), forwards=False), gap, batch, epochs)
-            tried = {
-                step: _mean_time_to(_scheduled(apart, *terms, [tuned.SPLIT], step), gap) for step in steps
-            }
+            how = (SCHEDULES[name], machines(costs, data, straggler(s), forwards=False), gap, batch, epochs)
+            tried = {step: _mean_time_to(_scheduled(apart, *how, [tuned.SPLIT], step), gap) for step in steps}
             step = min(steps, key=lambda each: tried[each] or math.inf)
-            seconds = _mean_time_to(_scheduled(data, *terms, others, step), gap)
+            seconds = _mean_time_to(_scheduled(data, *how, others, step), gap)
             base = seconds if base is None else base
             rows.append([batch, name, step, _ms(seconds), base / seconds if base and seconds else None])
             say(f"straggler {s}, batch {batch}, {name}, step {step:g}: {_ms(seconds)} ms")

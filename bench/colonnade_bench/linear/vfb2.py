@@ -16,7 +16,7 @@ from colonnade_bench.calibrate import calibrated, kernel_times, words
 from colonnade_bench.common import Bench, Say
 from colonnade_bench.linear.against import against_pooled
 from colonnade_bench.linear.lossless import Lossless
-from colonnade_bench.linear.pace import ESTIMATORS, loss_curves, speedup, stepped, straggling
+from colonnade_bench.linear.pace import ESTIMATORS, Straggling, loss_curves, speedup, stepped, straggling
 from colonnade_bench.linear.rates import first_order
 from colonnade_bench.linear.slow_party import SPLITS as SLOW_SPLITS
 from colonnade_bench.linear.slow_party import SlowParty
@@ -86,7 +86,7 @@ def run(
 def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> None:
     """Measure a part, or what of it is named behind a colon."""
     part, *which = piece.split(":")
-    terms: dict[str, Any] = {"gap": 1e-3, "s": 0.4, "epochs": 12, "seeds": 1 if quick else 5}
+    terms = Straggling(gap=1e-3, s=0.4, epochs=12, batches=_batches(quick), seeds=1 if quick else 5)
     match part:
         case "calibration":
             costs = calibrated(out)
@@ -97,11 +97,12 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> Non
         case "against":
             against_pooled(bench, say, repeats=2 if quick else 5)
         case "straggling":
-            some, cost = ([int(which[0])], which[1:]) if which else (_batches(quick), FORWARDS)
-            straggling(bench, calibrated(out), say, batches=some, forwards_cost=cost, **terms)
+            if which:
+                terms = terms._replace(batches=[int(which[0])])
+            straggling(bench, calibrated(out), say, terms, which[1:] or FORWARDS)
         case "steps":
-            batches = [int(word) for word in which] or _batches(quick)
-            stepped(bench, calibrated(out), say, batches=batches, **terms)
+            batches = [int(word) for word in which] or terms.batches
+            stepped(bench, calibrated(out), say, terms._replace(batches=batches))
         case "speedup" if name := first_here(VFB2_FIGURE_2):
             counts, epochs = ((1, 4, 16), 4) if quick else ((1, 2, 4, 8, 16), 20)
             estimators, problems = (which[:1], which[1:]) if which else (ESTIMATORS, _problems(quick))

@@ -49,20 +49,20 @@ class Meter:
 
         Refused where the run has not declared that so much is opened.
         """
-        size = frame + length + sealed
         kind, topic, payload = weighed
         key = (kind, topic, to)
         entry = self._sent.get(key)
         if entry is None:
             entry = self._sent[key] = [0, 0, 0, 0, self.limits.bytes_to(kind, topic, to), 0]
-        entry[0] += 1
-        entry[1] += size
-        entry[2] += payload
-        entry[3] += sealed
-        if entry[2] > entry[4]:
+        told = entry[2] + payload
+        if told > entry[4]:
             entry[4] = entry[5] + self.limits.bytes_to(kind, topic, to)  # may have been allowed since
-        if entry[2] > entry[4]:
-            raise undeclared(self.limits.me, f"a {kind.__name__} of {payload} bytes", topic, to)
+            if told > entry[4]:
+                raise undeclared(self.limits.me, f"a {kind.__name__} of {payload} bytes", topic, to)
+        entry[0] += 1
+        entry[1] += frame + length + sealed
+        entry[2] = told
+        entry[3] += sealed
 
     def repeated(self, frame: int, length: int, sealed: int) -> None:
         """Count an acknowledgement or a resend: bytes that carry no message of their own."""
