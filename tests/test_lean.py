@@ -32,3 +32,16 @@ assert not [name for name in sys.modules if name.startswith("colonnade.secure.la
 def test_a_party_of_batches_starts_without_the_encryption_that_it_does_not_use() -> None:
     done = subprocess.run([sys.executable, "-c", STARTS], capture_output=True, text=True)
     assert not done.returncode, done.stderr
+
+
+WRITES = """
+import sys
+import colonnade.cli.run, colonnade.report.sheet
+assert "colonnade.credit" in sys.modules
+assert "scipy.special" not in sys.modules
+"""
+
+
+def test_a_run_that_writes_its_sheet_loads_no_special_functions() -> None:
+    done = subprocess.run([sys.executable, "-c", WRITES], capture_output=True, text=True)
+    assert not done.returncode, done.stderr

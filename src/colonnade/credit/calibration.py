@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit
 
 from colonnade.arrays import Floats
 
@@ -72,6 +71,7 @@ class Platt:
     def fit(z: Floats, bad: Bads) -> Platt:
         """Return the slope and shift of the largest likelihood, by Newton's method."""
         from scipy.optimize import minimize
+        from scipy.special import expit, log_expit
 
         y = np.where(bad, 1.0, -1.0)
 
@@ -84,6 +84,8 @@ class Platt:
         return Platt(float(found.x[0]), float(found.x[1]))
 
     def __call__(self, z: Floats) -> Floats:
+        from scipy.special import expit
+
         return np.asarray(expit(self.slope * z + self.shift), dtype=np.float64)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from scipy.special import expit
 
 from colonnade.credit.calibration import brier, hosmer_lemeshow
 from colonnade.credit.measures import gini, ks
@@ -24,6 +23,8 @@ def measures_of(scores: TestScores) -> dict[str, float]:
         return {}
     found = {"ks": ks(scores.z, bad), "gini": gini(scores.z, bad)}
     if scores.with_probabilities:
+        from scipy.special import expit  # slow to load, and a run needs none of this
+
         p = expit(scores.z)
         statistic, value = hosmer_lemeshow(p, bad)
         found |= {"brier": brier(p, bad), "hosmer_lemeshow": statistic, "hosmer_lemeshow_p": value}

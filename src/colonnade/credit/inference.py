@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from colonnade.arrays import Floats
 from colonnade.data.table import INTERCEPT
@@ -38,6 +37,7 @@ def coefficient_table(
     names: Sequence[tuple[str, str]], X: Floats, weights: Floats, l2: float = 0.0
 ) -> list[Coefficient]:
     """Return the table of a logistic model on prepared columns X, whose names are (party, column)."""
+    from scipy.special import expit
     from scipy.stats import norm
 
     p = expit(X @ weights)
