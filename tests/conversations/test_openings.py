@@ -20,14 +20,14 @@ from colonnade.arrays import Numbers
 from colonnade.conversations.context import Context
 from colonnade.errors import Aborted, JobError, UndeclaredOpening
 from colonnade.job.presets import PRESETS
-from colonnade.messages import Announce, AnyMessage, Message, Topic, tag_of
+from colonnade.messages import Announce, AnyMessage, Message, Piece, Topic, tag_of
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.meter import Meter, weighed
 from colonnade.openings.account import heard
 from colonnade.openings.declaration import Declaration
 from colonnade.openings.leaks import Leak
 from colonnade.openings.limits import OpeningLimits
-from colonnade.openings.opening import PRODUCT, Extent
+from colonnade.openings.opening import PRODUCT, Extent, Opening, sent, summed
 from colonnade.openings.wire import opened_fields
 from colonnade.run import notes
 from colonnade.run.coalitions import train
@@ -285,6 +285,26 @@ def test_a_number_more_that_there_is_room_for_was_booked() -> None:
     about = {(peer, each.about) for each in room}
     booked = sum(each.bits for each in heard(openings, 60) if (each.hearer, each.about) in about)
     assert booked >= 64 * numbers
+
+
+def test_what_was_sent_before_there_were_limits_does_not_count() -> None:
+    meter, one = Meter(), weighed(Announce(tag_of(Topic.TRAIN, 1), np.zeros(1)))
+    piece = weighed(Piece(tag_of(Topic.TRAIN, 1), np.zeros(1)))
+    for each in (one, piece) * 3:
+        meter.sent(each, "b", 50)
+    limits = OpeningLimits((), "a")
+    meter.hold_to(limits)
+    about: Any = {"of": ("a",), "to": ("b",), "numbers": 2}
+    announced = Opening(kind="stops", about="labels", by="a", channel=sent(Announce, Topic.TRAIN), **about)
+    summed_up = Opening(kind="scores", about="columns", channel=summed(Topic.TRAIN), **about)
+    for opening in (announced, summed_up) * 2:  # said as the run goes on, and once more
+        limits.allow(opening)
+        weight = one if opening is announced else piece
+        for _ in range(2):
+            meter.sent(weight, "b", 50)
+        with pytest.raises(UndeclaredOpening, match="does not open"):
+            meter.sent(weight, "b", 50)
+    assert meter.messages() == 6 + 8  # what is refused was not sent
 
 
 KINDS = [kind for kind in get_args(AnyMessage) if opened_fields(kind)]

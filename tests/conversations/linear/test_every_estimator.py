@@ -16,7 +16,7 @@ from colonnade.conversations.linear.block import Block
 from colonnade.conversations.pacing.schedule import Schedule
 from colonnade.errors import JobError
 from colonnade.losses import LOSSES
-from colonnade.optim.estimators import ESTIMATORS, Coefficients, Estimator
+from colonnade.optim.estimators import ESTIMATORS, Coefficients, Estimator, Sgd
 from colonnade.regularizers import REGULARIZERS, Penalty
 from colonnade.run.federate import Tables
 
@@ -135,3 +135,15 @@ def test_one_that_remembers_and_does_not_say_so_is_refused() -> None:
     block = Block(np.eye(4), schedule, Silent(4, (4,)), Penalty(REGULARIZERS["l2"], 0.0))
     with pytest.raises(TypeError, match="Silent says that it remembers nothing"):
         block.step([(schedule.round(0), np.ones(4))], 0.1)
+
+
+def test_one_derived_from_plain_sgd_is_asked_for_its_coefficients() -> None:
+    class Halved(Sgd):
+        def coefficients(self, rows: Rows, theta: Floats) -> Coefficients:
+            return Coefficients(theta / 2)
+
+    schedule = Schedule(4, 4, 1, 0, ("a",))
+    for kind, step in ((Sgd, -0.1), (Halved, -0.05)):
+        block = Block(np.eye(4), schedule, kind(4, (4,)), Penalty(REGULARIZERS["l2"], 0.0))
+        block.step([(schedule.round(0), np.full(4, 4.0))], 0.1)
+        np.testing.assert_allclose(block.w, step)
