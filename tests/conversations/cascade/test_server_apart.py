@@ -79,6 +79,13 @@ def test_one_more_than_the_counted_parties_is_the_server(table: Path, world: str
     assert done.result.cost.rounds == 30 * 2 * -(-round(0.8 * ROWS) // 32)
 
 
+def test_a_client_that_does_not_know_the_server_s_columns_declares_every_measurement(table: Path) -> None:
+    # 5 batches a pass: a quarter of a pass is 2 answers of two clients (10 measurements) and 4 of three (8)
+    data = {"train": str(table), "parties": 2, "server": "apart"}
+    done = run(data, world="network", train={"epochs": 2, "batch": 39, "evaluate_every": 0.25})
+    assert len(done.result.history) == 10
+
+
 def test_a_server_named_among_the_parties_has_an_empty_list(table: Path) -> None:
     columns = {"left": ["a", "b"], "right": ["d", "c"], "hub": []}
     done = run({"train": str(table), "columns": columns, "active": ["hub"]})

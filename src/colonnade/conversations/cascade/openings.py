@@ -54,9 +54,15 @@ class _Cascade(Declaration):
         self.total_answers = plan.pace.epochs * per_pass * len(self.clients)
         own = plan.pace.epochs * per_pass if plan.pace.schedule == "sync" else self.total_answers
         self.questions = own + plan.pace.ahead
-        epochs = plan.pace.evaluate_every
-        every = max(1, round(epochs * per_pass * len(self.clients))) if epochs else self.total_answers
-        self.measurements = -(-self.total_answers // max(1, every))
+        known = server in extent.columns
+        counts = {len(self.clients), len(self.clients) - (not known)}
+        self.measurements = max(self._measurements(count * per_pass) for count in counts)
+
+    def _measurements(self, answers: int) -> int:
+        """Return how often the model is measured where a pass has so many answers."""
+        epochs, total = self.plan.pace.evaluate_every, self.plan.pace.epochs * answers
+        every = max(1, round(epochs * answers)) if epochs else max(1, total)
+        return -(-total // every)
 
     def outputs(self, party: str) -> int:
         """Return how many outputs a row has at a party, at the most."""
