@@ -1,6 +1,7 @@
 """Boosted trees as they come on the tables of R's packages, beside HistGradientBoosting with its categories.
 
     COLONNADE_DATA=~/data python -m colonnade_bench.trees.packages [--only ames ...] [--exact] [--weight 1]
+        [--trees noise=0 ...]
 
 `Rscript bench/packages.R ~/data/packages` writes the tables, `python bench/packages.py ~/data/packages` most
 of them. Ours are trained by file and from Python, theirs on all columns in one place; both have 100 rounds,
@@ -9,7 +10,8 @@ and a figure is their mean.
 
 With `--exact` histograms are as they are (`[trees] bits = 0`); by default derivatives are rounded, sums have
 noise, and nothing is told of small nodes. `--weight` is `min_child_weight`: by default 20 where a number is
-predicted, as it counts rows there and scikit-learn has as many in a leaf, and else 1.
+predicted, as it counts rows there and scikit-learn has as many in a leaf, and else 1. `--trees` sets any
+other number of `[trees]`.
 """
 
 from __future__ import annotations
@@ -49,10 +51,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=list(PACKAGES), default=list(PACKAGES))
     parser.add_argument("--exact", action="store_true")
     parser.add_argument("--weight", type=float)
+    parser.add_argument("--trees", nargs="*", default=[], metavar="KEY=NUMBER", type=_setting)
     given = parser.parse_args()
     trees: dict[str, float] = {"bits": 0} if given.exact else {}
     if given.weight is not None:
         trees["min_child_weight"] = given.weight
+    trees |= dict(given.trees)
     print("| data | rows | by file | from Python | HistGradientBoosting | near | s |")
     print("|---|---|---|---|---|---|---|")
     near = count = 0
@@ -78,6 +82,13 @@ def main() -> None:
             f"| {name} | {len(rows.y)} | {shown} | {'yes' if is_near else 'NO'} | {seconds:.0f} |", flush=True
         )
     print(f"{near} of {count} are at most a point behind, or have no higher loss")
+
+
+def _setting(text: str) -> tuple[str, float]:
+    """Return the key and the number of KEY=NUMBER; whole numbers as such."""
+    key, _, number = text.partition("=")
+    value = float(number)
+    return key, int(value) if value.is_integer() and key not in ("noise", "min_child_weight") else value
 
 
 def measured(problems: Sequence[Frames], trees: Mapping[str, float] = DEFAULTS) -> list[Quality]:
