@@ -72,11 +72,16 @@ async def _together(
 ) -> dict[str, Share]:
     """Run every party as a task of one event loop; `measuring` makes wires for measurements apart."""
     identities = InProcessIdentity.for_all(tuple(sorted(order.data)))
-    places = [_place(order, name, wire(name), clock(name), measuring) for name in order.data]
+    run = run_id(order.plan)
+    places = [_place(order, run, name, wire(name), clock(name), measuring) for name in order.data]
     began = thread_time()
     columns = {party: data.prepare().train.width for party, data in order.data.items()}
+    digest = order.plan.digest()
     shares = await gather_parties(
-        {place.net.me: _take_part(order, identities[place.net.me], place, columns) for place in places}
+        {
+            place.net.me: _take_part(order, digest, identities[place.net.me], place, columns)
+            for place in places
+        }
     )
     for share in shares.values():
         # one thread did the work of all parties, and its time cannot be told apart
@@ -94,10 +99,10 @@ class _Place:
 
 
 def _place(
-    order: Launch, name: str, wire: Wire, clock: RealClock | VirtualClock, measuring: Wires | None
+    order: Launch, run: int, name: str, wire: Wire, clock: RealClock | VirtualClock, measuring: Wires | None
 ) -> _Place:
     """Make a party's ends of the networks."""
-    network, names, run = order.plan.network, tuple(sorted(order.data)), run_id(order.plan)
+    network, names = order.plan.network, tuple(sorted(order.data))
     wire = order.tap(name, wire)
     recorder = Recorder(clock) if order.timeline else None
     if recorder is not None:
@@ -112,7 +117,7 @@ def _place(
 
 
 async def _take_part(
-    order: Launch, identity: InProcessIdentity, place: _Place, columns: Mapping[str, int]
+    order: Launch, digest: str, identity: InProcessIdentity, place: _Place, columns: Mapping[str, int]
 ) -> Share:
     """Return one party's part in the run."""
     net, beside, recorder = place.net, place.measuring, place.recorder
@@ -124,6 +129,7 @@ async def _take_part(
         order.target_loss,
         order.models.get(net.me, NO_MODELS),
         order.progress,
+        digest,
         kept=kept_at(order.out, net.me, resume=order.resume),
         memory=order.memory,
         engine=order.engine,
