@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,18 @@ from tests.oracles.tables import random_job, random_tables, run
 from tests.trees.test_sets import categorical
 
 from colonnade.attacks.transcript import Transcript
+from colonnade.conversations.boost import sealed
 from colonnade.conversations.boost.sealed import SealedSums, sum_bits
-from colonnade.errors import JobError, ProtocolError
+from colonnade.conversations.boost.wire import in_few_bytes
+from colonnade.data.table import Table
+from colonnade.errors import JobError, MalformedMessage, ProtocolError
 from colonnade.job import Trees, job_from
 from colonnade.messages import Bins, Divide, Gradients, Histograms, Joined, Sealed
 from colonnade.run.federate import Finished, Tables, run_tables
 from colonnade.run.resolve import compose
 from colonnade.secure.lattice.parameters import MOST_SUM_BITS
 from colonnade.trees.bins import BinGrid
+from colonnade.trees.frontier import Frontier
 from colonnade.trees.gradients import joined
 
 SMALL: dict[str, Any] = {"max_depth": 3, "max_bin": 8, "bin_rows": 5, "node_rows": 20}
@@ -82,7 +87,7 @@ def test_the_owner_hears_ciphertexts_and_who_shares_a_node() -> None:
 def test_the_label_holder_hears_which_bins_are_joined_and_sums_alone() -> None:
     heard = [message for _, message in heard_by("party0").heard]
     assert {type(m) for m in heard} & {Bins, Joined, Sealed} == {Bins, Joined, Sealed}
-    assert not any(m.sums.size or m.spots.size for m in heard if isinstance(m, Joined))
+    assert not any(m.spots.size for m in heard if isinstance(m, Joined))
     assert not any(isinstance(m, Histograms) for m in heard)
 
 
@@ -110,6 +115,50 @@ def test_an_owner_that_answers_with_other_bytes_is_named(monkeypatch: pytest.Mon
     monkeypatch.setattr(histograms.SumAnswer, "__bytes__", lambda self: real(self)[:-1])
     with pytest.raises(ProtocolError, match="party1"):
         grown(two(), "blind")
+
+
+def test_a_column_of_yes_and_no_is_one_sum_and_its_trees_are_those_of_clear_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Six columns that exclude each other, and two that do not: all but the first joined bin are summed."""
+    rng = np.random.default_rng(2)
+    kind, rows = rng.integers(0, 7, 600), 600
+    flags = np.column_stack([kind[:, None] == np.arange(6), rng.random((rows, 2)) < 0.3]).astype(float)
+    score = flags @ rng.standard_normal(8) + rng.standard_normal(rows)
+    train = {
+        "party0": Table("party0", ("a",), rng.standard_normal((rows, 1)), np.where(score > 0, 1.0, -1.0)),
+        "party1": Table("party1", tuple(f"p{j}" for j in range(8)), flags),
+    }
+    tables, made, real = Tables("random", train, None, ("party0",)), [], sealed.sums_over_bins
+
+    def noted(public: Any, heard: Any, bins: Any, noise: Any, apart: int) -> Any:
+        made.append((len(noise), int((bins >= 0).sum()), bins.size))
+        return real(public, heard, bins, noise, apart)
+
+    monkeypatch.setattr(sealed, "sums_over_bins", noted)
+    clear, blind = (grown(tables, labels) for labels in ("clear", "blind"))
+    assert_alike(clear, blind)
+    assert made[0][0] == 8  # the root's, of 16 bins
+    assert all(sums <= 8 and 2 * summed < cells for sums, summed, cells in made)  # most rows say no
+    stored = blind.shares["party1"].weights
+    assert any(name.startswith("split") and array.size for name, array in stored.items())
+
+
+def test_an_owner_whose_noise_is_not_of_its_columns_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sealed, "in_few_bytes", lambda words: in_few_bytes(words[1:]))
+    with pytest.raises(ProtocolError, match="party1"):
+        grown(two(), "blind")
+
+
+def test_an_owner_that_tells_bins_of_a_node_of_few_rows_is_named() -> None:
+    ends = np.ones((1, 16), dtype=bool)
+    reader = sealed.SealedReader(None, Trees(bits=6))  # type: ignore[arg-type]
+    grid = BinGrid(np.array([8, 8]), np.zeros(2, dtype=bool), np.zeros(2, dtype=np.int64))
+    reader.gradients(np.zeros(30, dtype=np.uint64))
+    reader._key = object()  # type: ignore[assignment]
+    message = Joined(0, np.zeros(4, dtype=np.uint16), np.packbits([ends, ends]), sealed.NOTHING, 0)
+    with pytest.raises(MalformedMessage, match="fewer than 40 rows"):
+        asyncio.run(reader.told(message, Frontier(np.ones(30, dtype=bool)), grid))
 
 
 def test_sums_of_two_numbers_come_apart_again() -> None:

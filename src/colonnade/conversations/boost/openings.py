@@ -29,6 +29,7 @@ from colonnade.trees.bins import MOST_BINS
 TREE = "in every tree"
 SET_BYTES = 32  # of a set of bins
 JOINED_BITS = 68  # of a bin: a sum, and whether it ends a joined one
+NOISE_BITS = 64  # of a column: of g and of h
 GROWN_BITS = 6 * 64  # of a node: which tree, class, split and children, and its score
 
 
@@ -111,8 +112,11 @@ class _Trees(Declaration):
         message, bits = (Joined, JOINED_BITS) if coarse else (Histograms, DOUBLE)
         kind: Kind = "histograms"
         if seals(self.plan):  # then a message says where bins end, and their sums are opened beside it
-            self.product(kind, summed, root, Topic.TRAIN, TREE, about="columns", of=(owner,))
-            kind, summed, bits = "bin counts", summed + 4 * trees * self.levels, 2  # in whole bytes
+            # of every column one sum follows from the others, and is told as the noise of them all
+            rest = trees * self.slots * columns
+            self.product(kind, summed - rest, root, Topic.TRAIN, TREE, about="columns", of=(owner,))
+            kind, bits = "bin counts", 2  # in whole bytes
+            summed += 4 * trees * self.levels + NOISE_BITS // bits * rest
         self.told(kind, summed, owner, message, Topic.TRAIN, TREE, about="columns", to=to, bits=bits)
         if blind and not seals(self.plan):
             # rows of every bin in an order that is unknown, and then which of them go left

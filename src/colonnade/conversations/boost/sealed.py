@@ -4,8 +4,13 @@ The label holder A has g and h of every row, the owner P bins. Level by level, f
 
     A -> P:  a public key, made for this level alone, and g and h of the node's rows, encrypted together
     P -> A:  which bins are joined; their sums with noise (`trees.told`), out of a fresh encryption of zero,
-             the products and a flood (`secure.lattice.histograms`)
+             the products and a flood (`secure.lattice.histograms`); the sum of every column's noise
     A opens them: what is told in clear text, bit for bit.
+
+The first joined bin of every column is not summed: A knows what the node has in all, so its sum follows
+from the others, and with the noise of all bins so does what P would tell of it. A column of yes and no is one
+sum of few rows then, as if it were bundled with columns that exclude it. Nodes of which nothing would be
+summed are not encrypted.
 
 P learns nothing of g and h, as long as ring learning with errors is hard. A learns what is told, and from
 the noise of what it opens nothing more but by a chance that `SumParameters.told` bounds. Both see which rows
@@ -21,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.arrays import Numbers, Rows, Words
-from colonnade.conversations.boost.wire import ends_told, tag_for
+from colonnade.conversations.boost.wire import ends_told, from_few_bytes, in_few_bytes, tag_for
 from colonnade.conversations.peer_line import PeerLine
 from colonnade.errors import JobError, MalformedMessage
 from colonnade.job import Trees
@@ -40,10 +45,11 @@ from colonnade.secure.lattice.histograms import (
 from colonnade.secure.lattice.parameters import MOST_SUM_BITS, SumParameters, sum_ring
 from colonnade.trees.bins import BinGrid, Counts, Flags
 from colonnade.trees.estimate import Told
-from colonnade.trees.frontier import Frontier
+from colonnade.trees.frontier import Frontier, HistogramRows
 from colonnade.trees.gradients import joined, most_of, parted
 from colonnade.trees.grow import Level
 from colonnade.trees.own_columns import OwnColumns
+from colonnade.trees.told import told_in
 
 NOTHING = np.zeros(0, dtype=np.uint8)
 WORK = 30.0  # numbers of a column that a row's part of a product takes the time of
@@ -90,7 +96,7 @@ class SealedSums:
         rows = int(summed.max(initial=0))
         half = sum_bits(rows, rules)
         ring = sum_ring(half, rows * grid.columns)
-        apart = [rows_together(ring, count, _told_at_most(count, grid, rules)) for count in summed.tolist()]
+        apart = [rows_together(ring, count, _summed_at_most(count, grid, rules)) for count in summed.tolist()]
         return SealedSums(ring, half, tuple(apart))
 
     def packed(self, words: Words) -> Words:
@@ -105,11 +111,24 @@ class SealedSums:
         return joined(_signed((numbers - h.view(np.uint64)) >> np.uint64(self.half), self.half), h)
 
 
-def _told_at_most(rows: int, grid: BinGrid, rules: Trees) -> int:
-    """Return how many bins are told of a node of this many rows, at the most."""
+def _summed_at_most(rows: int, grid: BinGrid, rules: Trees) -> int:
+    """Return how many bins are summed of a node of this many rows, at the most."""
     if rows < rules.node_rows:
-        return grid.columns
-    return int(np.minimum(grid.width, max(1, rows // max(rules.bin_rows, 1))).sum())
+        return 0
+    return int(np.minimum(grid.width, max(1, rows // max(rules.bin_rows, 1))).sum()) - grid.columns
+
+
+def _summed_of(ends: Flags, first: Counts) -> Flags:
+    """Return which joined bins are summed: all but the first of every column."""
+    found = ends.copy()
+    np.put_along_axis(found, first, False, axis=1)
+    return found
+
+
+def _by_column(words: Words, grid: BinGrid) -> Words:
+    """Return the sums of all bins of every column, [slots, columns]."""
+    found: Words = np.add.reduceat(words, grid.start, axis=1)
+    return found
 
 
 def _signed(words: Words, bits: int) -> Counts:
@@ -139,28 +158,34 @@ class SealedTeller:
         own, asked = self.own, frontier.asked
         grid, rules = own.chosen.grid, own.sampling.rules
         ends, most, place = own.joined_bins(own.counts(frontier))
+        summed = _summed_of(ends, place[:, grid.start])
         sums = SealedSums.of(rules, asked.counts, grid)
-        self.line.let_open(int(ends.sum()), Topic.TRAIN)
-        noise = sums.packed(own.noise(tree, depth, int(ends.sum())))
+        self.line.let_open(int(summed.sum()), Topic.TRAIN)
+        noise = np.zeros(ends.shape, dtype=np.uint64)
+        noise[ends] = own.noise(tree, depth, int(ends.sum()))
         public = await self.line.opened(partial(Ciphertexts.read, sums.ring, 1, 1))
-        begin = told = 0
+        begin = 0
         for slot, (rows, apart) in enumerate(zip(asked.counts.tolist(), sums.apart, strict=True)):
-            read = partial(Ciphertexts.read, sums.ring, 1, chunks_of(rows, apart))
-            heard = await self.line.opened(read)
-            count = int(ends[slot].sum())
-            bins = _told_bins(own, asked.rows[begin : begin + rows], ends[slot], place[slot])
-            answer = sums_over_bins(public, heard, bins, noise[told : told + count], apart)
-            await self.line.seal(answer)
-            begin, told = begin + rows, told + count
-        return Joined(tag_for(tree, depth), NOTHING, np.packbits([ends, most]), NOTHING, sent)
+            here = asked.rows[begin : begin + rows]
+            begin += rows
+            if rows < rules.node_rows:
+                continue
+            heard = await self.line.opened(partial(Ciphertexts.read, sums.ring, 1, chunks_of(rows, apart)))
+            if summed[slot].any():
+                bins = _summed_bins(own, here, summed[slot], place[slot])
+                added = sums.packed(noise[slot, summed[slot]])
+                await self.line.seal(sums_over_bins(public, heard, bins, added, apart))
+        of_columns = in_few_bytes(_by_column(noise, grid).ravel())
+        return Joined(tag_for(tree, depth), of_columns, np.packbits([ends, most]), NOTHING, sent)
 
     def divided(self, level: Level, rows: Rows, left: Flags, frontier: Frontier) -> None:
         """Do nothing: nothing is kept."""
 
 
-def _told_bins(own: OwnColumns, rows: Rows, ends: Flags, place: Counts) -> Counts:
-    """Return for every column and row in which of the told bins of a slot it is, [columns, rows]."""
-    number = (np.cumsum(ends) - 1)[place]
+def _summed_bins(own: OwnColumns, rows: Rows, summed: Flags, place: Counts) -> Counts:
+    """Return for every column and row in which of the bins of a slot that are summed it is, -1 for none;
+    [columns, rows]."""
+    number = np.where(summed, np.cumsum(summed) - 1, -1)[place]
     start = own.chosen.grid.start
     codes = own.chosen.codes
     found = np.empty((len(codes), len(rows)), dtype=np.int64)
@@ -193,25 +218,32 @@ class SealedReader:
         sums = SealedSums.of(self.rules, asked.counts, grid)
         self._key = SecretKey(sums.ring)
         await self.line.seal(self._key.public())
-        begin = 0
-        for rows, apart in zip(asked.counts.tolist(), sums.apart, strict=True):
-            numbers = sums.packed(self._words[asked.rows[begin : begin + rows]])
-            await self.line.seal(encrypted_rows(self._key, sums.ring, numbers, apart))
-            begin += rows
+        for words, apart in zip(self._of_slots(asked), sums.apart, strict=True):
+            if len(words) >= self.rules.node_rows:
+                await self.line.seal(encrypted_rows(self._key, sums.ring, sums.packed(words), apart))
 
     async def told(self, message: Joined, frontier: Frontier, grid: BinGrid) -> Told:
         """Return the joined bins that the owner tells."""
-        if self._key is None or message.sums.size or message.spots.size:
+        if self._key is None or message.spots.size:
             raise MalformedMessage("sums that are not encrypted, in a run whose labels are blind")
         asked = frontier.asked
         sums = SealedSums.of(self.rules, asked.counts, grid)
         ends, most = ends_told(message, asked.slots, grid)
-        opened = [np.zeros(0, dtype=np.uint64)]
-        for slot, apart in enumerate(sums.apart):
-            count = int(ends[slot].sum())
-            answer = await self.line.opened(partial(SumAnswer.read, sums.ring, count, apart))
-            opened.append(decrypted_sums(self._key, answer, apart))
-        self._key = None
+        noise = from_few_bytes(message.sums, asked.slots * grid.columns).reshape(asked.slots, -1)
+        first = told_in(ends, grid)[:, grid.start]
+        summed = _summed_of(ends, first)
+        if summed[asked.counts < self.rules.node_rows].any():
+            raise MalformedMessage(f"bins of a node of fewer than {self.rules.node_rows} rows")
         found = np.zeros(ends.shape, dtype=np.uint64)
-        found[ends] = sums.unpacked(np.concatenate(opened))
+        for slot, (here, apart) in enumerate(zip(summed, sums.apart, strict=True)):
+            if here.any():
+                answer = await self.line.opened(partial(SumAnswer.read, sums.ring, int(here.sum()), apart))
+                found[slot, here] = sums.unpacked(decrypted_sums(self._key, answer, apart))
+        self._key = None
+        whole = np.array([words.sum() for words in self._of_slots(asked)], dtype=np.uint64)
+        np.put_along_axis(found, first, whole[:, None] + noise - _by_column(found, grid), axis=1)
         return Told(found, ends, most)
+
+    def _of_slots(self, asked: HistogramRows) -> list[Words]:
+        """Return the words of the rows of every slot."""
+        return np.split(self._words[asked.rows], np.cumsum(asked.counts)[:-1])

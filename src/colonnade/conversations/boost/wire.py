@@ -76,10 +76,23 @@ def joined_of(tag: int, told: Told, spots: Numbers, sent: int, *, clear: bool) -
     need."""
     sums: Numbers = told.sums[told.ends]
     if clear:
-        both = np.concatenate(parted(sums, signed=True))
-        few = np.abs(both).max(initial=0) < 2**15
-        sums = both.astype(np.int16).view(np.uint16) if few else both.astype(np.int32)
+        sums = in_few_bytes(sums)
     return Joined(tag, sums, np.packbits([told.ends, told.most]), spots, sent)
+
+
+def in_few_bytes(words: Words) -> Numbers:
+    """Return words in as few bytes as they need."""
+    both = np.concatenate(parted(words, signed=True))
+    few = np.abs(both).max(initial=0) < 2**15
+    return both.astype(np.int16).view(np.uint16) if few else both.astype(np.int32)
+
+
+def from_few_bytes(numbers: Numbers, count: int) -> Words:
+    """Return this many words that `in_few_bytes` wrote."""
+    if numbers.dtype not in (np.uint16, np.int32) or numbers.shape != (2 * count,):
+        raise MalformedMessage(f"{numbers.shape} {numbers.dtype} sums of {count} joined bins")
+    both = numbers.view(np.int16) if numbers.dtype == np.uint16 else numbers
+    return joined(both[:count], both[count:])
 
 
 def ends_told(message: Joined, slots: int, grid: BinGrid) -> tuple[Flags, Flags]:
@@ -95,13 +108,8 @@ def told_of(message: Joined, slots: int, grid: BinGrid) -> Told:
     ends, most = ends_told(message, slots, grid)
     count, sums = int(ends.sum()), message.sums
     found = np.zeros(ends.shape, dtype=np.uint64)
-    if sums.dtype in (np.uint16, np.int32) and sums.shape == (2 * count,):
-        both = sums.view(np.int16) if sums.dtype == np.uint16 else sums
-        found[ends] = joined(both[:count], both[count:])
-    elif sums.dtype == np.uint64 and sums.shape == (count,):
-        found[ends] = sums
-    else:
-        raise MalformedMessage(f"{sums.shape} {sums.dtype} sums of {count} joined bins")
+    whole = sums.dtype == np.uint64 and sums.shape == (count,)
+    found[ends] = sums if whole else from_few_bytes(sums, count)
     return Told(found, ends, most)
 
 

@@ -108,7 +108,7 @@ def sums_over_bins(
 ) -> SumAnswer:
     """Return the sums over every told bin, plus the owner's noise modulo t, one word for each of them.
 
-    `bins` says of every column and row, [columns, rows], in which of the told bins the row is.
+    `bins` says of every column and row, [columns, rows], in which of the told bins the row is; -1 if in none.
     """
     ring, source = asked.parameters, source or Source.fresh()
     if not isinstance(ring, SumParameters):
@@ -141,21 +141,17 @@ def sums_over_bins(
 
 def _terms(bins: Counts, apart: int, degree: int, begin: int, end: int) -> tuple[Counts, Flags]:
     """Return where the factors of some answers have terms, and which of them are -1."""
-    rows = np.arange(bins.shape[1])
     places = degree // apart
     found, signs = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=bool)]
-    chunk, within = rows // apart * degree, rows % apart
-    whole = chunks_of(len(rows), apart) * degree
+    whole = chunks_of(bins.shape[1], apart) * degree
     for column in bins:
-        answer, place = column // places, column % places
-        if not len(answer) or answer.max() < begin or answer.min() >= end:
-            continue
+        rows = np.flatnonzero((column >= begin * places) & (column < end * places))
+        answer, place = np.divmod(column[rows], places)
+        chunk, within = np.divmod(rows, apart)
         at = place * apart - within
         wraps = at < 0  # X^(-r) is -X^(N - r)
-        flat = (answer - begin) * whole + chunk + at + degree * wraps
-        here = (answer >= begin) & (answer < end)
-        found.append(flat if here.all() else flat[here])
-        signs.append(wraps if here.all() else wraps[here])
+        found.append((answer - begin) * whole + chunk * degree + at + degree * wraps)
+        signs.append(wraps)
     return np.concatenate(found), np.concatenate(signs)
 
 
