@@ -3,6 +3,7 @@
     python -m colonnade_bench.micro.two [--sets a9a uci-credit givemesomecredit breast-cancer] [--repeat 3]
     python -m colonnade_bench.micro.two --wan 0 40
     python -m colonnade_bench.micro.two --grow 30000x20 200000x40 20000x2000@0.01
+    python -m colonnade_bench.micro.two --memory 1000000x8 2000000x8 --modes blind never    # Linux
     python -m colonnade_bench.micro.two --audit a9a breast-cancer --modes blind never
 
 A set may also be FILE:LABEL, a CSV file, whose columns are prepared as a user's are (outliers capped); or
@@ -10,15 +11,18 @@ FILE.toml, a job of two companies' files. Columns of one table are dealt to two 
 holds the label; everything else is as a job has it that says nothing. CPU seconds are those of both parties
 in one process, with their columns' set-up, reading and the comparison with pooled columns apart; `set-up` is
 a run of one pass without theta. --wan prints the time of a simulated network with this latency, one way, in
-ms. Blind runs differ in their noise: of `--repeat` runs the mean is printed. --way says how polynomials are
+ms. --memory has a process for each party, and prints the most that each has had of its own, as MiB.
+Blind runs differ in their noise: of `--repeat` runs the mean is printed. --way says how polynomials are
 multiplied: without it as fast as the machine can.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import tomllib
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -101,21 +105,58 @@ def wan(latencies: list[float], names: list[str], modes: list[str]) -> None:
 def grow(shapes: list[str], mode: str) -> None:
     """CPU and bytes by rows and columns, of made-up columns."""
     for shape in shapes:
-        train = made_up(shape)
-        job = job_from(
-            {
-                "algorithm": "lbfgs",
-                "data": {"train": "made-up", "parties": 2},
-                "train": {"loss": "logistic"},
-                "secure": MODES[mode],
-            }
-        )
-        done = run_tables(job, Tables("made-up", train, None, ("party0",)))
+        done = grown(shape, mode)
         above = done.result.metrics["suboptimality"] / done.result.metrics["objective"]
         sent = done.result.cost.bytes_sent / 1e6
         print(
             f"{shape:>18}{cpu_of(done):10.2f} CPU s{sent:10.1f} MB{above:10.3%} above the optimum", flush=True
         )
+
+
+def grown(shape: str, mode: str, **sections: Any) -> Finished:
+    """A run on made-up columns."""
+    job = job_from(
+        {
+            "algorithm": "lbfgs",
+            "data": {"train": "made-up", "parties": 2},
+            "train": {"loss": "logistic"},
+            "secure": MODES[mode],
+            **sections,
+        }
+    )
+    return run_tables(job, Tables("made-up", made_up(shape), None, ("party0",)))
+
+
+def memory(shapes: list[str], mode: str) -> None:
+    """The most memory of its own that each party's process has had."""
+    for shape in shapes:
+        most: dict[int, int] = {}
+        done = Event()
+        watch = Thread(target=watched, args=(most, done))
+        watch.start()
+        try:
+            grown(shape, mode, world="network")
+        finally:
+            done.set()
+            watch.join()
+        two = sorted(sorted(most, key=lambda process: most[process])[-2:])  # the other is their server
+        print(f"{shape:>18}{mode:>8}" + "".join(f"{most[each]:8} MiB" for each in two), flush=True)
+
+
+def watched(most: dict[int, int], done: Event) -> None:
+    """Note again and again how much memory of its own every process has that this one has started."""
+    while not done.wait(0.05):
+        below = {os.getpid()}
+        for folder in sorted(Path("/proc").glob("[0-9]*"), key=lambda each: int(each.name)):
+            try:
+                lines = (folder / "status").read_text().splitlines()
+            except OSError:
+                continue  # it has ended
+            found = dict(line.split(":", 1) for line in lines)
+            process = int(folder.name)
+            if int(found["PPid"]) in below and "RssAnon" in found:
+                below.add(process)
+                most[process] = max(most.get(process, 0), int(found["RssAnon"].split()[0]) // 1024)
 
 
 def made_up(shape: str) -> dict[str, Table]:
@@ -155,6 +196,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--wan", nargs="*", type=float)
     parser.add_argument("--grow", nargs="*")
+    parser.add_argument("--memory", nargs="*")
     parser.add_argument("--audit", nargs="*")
     parser.add_argument("--modes", nargs="*", choices=list(MODES), default=list(MODES))
     parser.add_argument("--way", choices=WAYS, default=WAYS[-1])
@@ -165,6 +207,9 @@ def main() -> None:
         elif given.grow is not None:
             for mode in given.modes:
                 grow(given.grow, mode)
+        elif given.memory is not None:
+            for mode in given.modes:
+                memory(given.memory, mode)
         elif given.audit is not None:
             audits(given.audit, given.modes)
         else:

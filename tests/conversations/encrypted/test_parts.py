@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tracemalloc
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,10 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from colonnade.conversations.linear.encrypted.home_columns import HomeColumns, length_for
+from colonnade.conversations.linear.encrypted.home_columns import (
+    PARTED,
+    TOLD,
+    HomeColumns,
+    length_for,
+    refuse_large,
+)
 from colonnade.conversations.linear.noisy.product_forms import FORMS, Reaches, code_of, size_of
 from colonnade.conversations.linear.noisy.rare import LIMIT, steady
 from colonnade.conversations.linear.noisy.row_noise import Loudness
+from colonnade.conversations.linear.parted import wave_theta
+from colonnade.conversations.linear.parted.turned_columns import TurnedColumns
 from colonnade.conversations.own_noise import OwnNoise, largest_of
 from colonnade.engines.engine import Inline
 from colonnade.errors import FixedPointOverflow, JobError
@@ -163,6 +172,47 @@ def test_every_number_of_rows_leaves_columns_a_bit_in_its_ring(slots: SlotParame
 def test_rows_beyond_the_smaller_ring_are_refused_there() -> None:
     with pytest.raises(FixedPointOverflow, match=r"1,500,000 rows leave columns less than a bit"):
         length_for(LEAN, 1_500_000)
+
+
+@pytest.mark.parametrize(("of_scores", "key"), [(TOLD, "told"), (PARTED, "parted")])
+def test_functions_of_scores_fit_what_is_counted_for_them_and_rows_without_room_are_refused(
+    of_scores: int, key: str
+) -> None:
+    rows, rng = 60_000, np.random.default_rng(0)
+    u, y = rng.uniform(-8, 8, rows), rng.choice([-1.0, 1.0], rows)
+    far = Reaches(6, 6, weighted=False)  # as codes: 8
+    made: list[Callable[[], object]] = [
+        lambda: FORMS["logistic"].holder(u, y, None, far).whole(12, 6, rng),
+        lambda: FORMS["logistic"].owner(u, far).whole(12, 6, rng),
+        lambda: FORMS["logistic"].holders_loss(u, y, None, far),
+        lambda: FORMS["logistic"].owners_loss(u, far),
+    ]
+    if key == "parted":
+        made = [
+            lambda: wave_theta.holder(u, y, None).whole(12, 6, rng),
+            lambda: wave_theta.owner(u).whole(12, 6, rng),
+            lambda: wave_theta.holders_loss(u, y, None),
+            lambda: wave_theta.owners_loss(u),
+        ]
+    peaks = []
+    for make in made:
+        make()  # what is worked out once
+        tracemalloc.start()
+        make()
+        peaks.append(tracemalloc.get_traced_memory()[1] / rows)
+        tracemalloc.stop()
+    assert 0.5 * of_scores < max(peaks) < of_scores
+    few = 16 * rows * 2 + of_scores * rows
+    refuse_large(rows, 2, few, of_scores, "secure.products")
+    with pytest.raises(JobError, match="60,000 rows of 2 columns take"):
+        refuse_large(rows, 2, few - 1, of_scores, "secure.products")
+    X = np.column_stack([u, y])
+    homes: dict[str, Callable[[], object]] = {
+        "told": lambda: HomeColumns(X, LEAN, RING, few - 1, Inline(), rng),
+        "parted": lambda: TurnedColumns(X, np.zeros(2), 0.25, few - 1),
+    }
+    with pytest.raises(JobError, match="60,000 rows of 2 columns take"):
+        homes[key]()
 
 
 def test_columns_are_prepared_in_what_is_announced_and_larger_ones_are_refused() -> None:

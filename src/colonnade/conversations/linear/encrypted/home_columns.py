@@ -24,6 +24,14 @@ ROWS = 2**20  # of a table of transformed columns
 LEAST_BITS = 0.5  # of a column's usual number: rounded more coarsely it would not be that column
 MOST_BITS = 7.0
 CIPHERTEXT, ANSWER = 6.25, 4.0  # bytes a coefficient
+TRANSFORMED = 160  # bytes a row of a stretch, while four columns are transformed
+TOLD = 240
+"""Bytes a row that functions of scores take at once where gradients are told: 16 a term (each is there twice,
+as made and as sent) of the loss of scores that reach to 8, which is 12 terms, and 48 for scores, theta and
+labels. Where they reach to 22.6, which is as far as they count, 33 terms take 580."""
+PARTED = 400
+"""The same where weights are in parts: 8 for each of the 32 waves of the loss, twice for some thousand rows
+alone, and 144 for words of both blocks, angles, theta and labels."""
 
 
 def theta_bits(slots: SlotParameters, rows: int) -> int:
@@ -59,14 +67,15 @@ def cuts_of(rows: int) -> list[slice]:
     return [slice(at, min(at + ROWS, rows)) for at in range(0, rows, ROWS)]
 
 
-def refuse_large(rows: int, width: int, memory: int, key: str) -> None:
-    """Refuse columns whose words take more than a party may use: 16 bytes a number, as it is and
-    transformed, and of the stretch that is prepared 8 more, and 160 a row while four columns are
-    transformed."""
-    due = 16 * rows * width + (8 * width + 160) * min(rows, ROWS)
+def refuse_large(rows: int, width: int, memory: int, of_scores: int, key: str) -> None:
+    """Refuse columns that take more than a party may use: 16 bytes a number, as it is and transformed; and
+    first 8 more, and `TRANSFORMED` a row, of the stretch that is prepared, later `of_scores` of every
+    row."""
+    preparing = (8 * width + TRANSFORMED) * min(rows, ROWS)
+    due = 16 * rows * width + max(preparing, of_scores * rows)
     if due > memory:
         raise JobError(
-            f"{key}: {rows:,} rows of {width:,} columns take {due // 2**20:,} MiB as words and the party may "
+            f"{key}: {rows:,} rows of {width:,} columns take {due // 2**20:,} MiB and the party may "
             f"use {memory // 2**20:,}; raise `memory` (data.memory on one machine, in a party's own settings "
             "between companies), or train on fewer rows"
         )
@@ -98,7 +107,7 @@ class HomeColumns:
     ) -> None:
         self.X, self.rows = X, int(X.shape[0])
         self.width = int(X.shape[1])
-        refuse_large(self.rows, self.width, memory, "secure.products = 'encrypted'")
+        refuse_large(self.rows, self.width, memory, TOLD, "secure.products = 'encrypted'")
         self.kept: NDArray[np.intp] = steady(X)
         self._kernels = engine.rows(X)
         largest, squares = np.zeros(len(self.kept)), np.zeros(len(self.kept))

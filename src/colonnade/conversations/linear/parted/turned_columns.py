@@ -15,7 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.arrays import Floats, Matrix
-from colonnade.conversations.linear.encrypted.home_columns import cuts_of, refuse_large, whole_numbers
+from colonnade.conversations.linear.encrypted.home_columns import (
+    PARTED,
+    cuts_of,
+    refuse_large,
+    whole_numbers,
+)
 from colonnade.conversations.linear.noisy.rare import gram, stretches
 from colonnade.conversations.linear.parted.wave_theta import PERIOD
 from colonnade.errors import FixedPointOverflow, JobError
@@ -71,7 +76,7 @@ class TurnedColumns:
 
     def __init__(self, X: Matrix, penalty: Floats, curvature: float, memory: int) -> None:
         self.X, self.rows = X, int(X.shape[0])
-        refuse_large(self.rows, int(X.shape[1]), memory, "secure.reveal = 'never'")
+        refuse_large(self.rows, int(X.shape[1]), memory, PARTED, "secure.reveal = 'never'")
         moments = gram(X) * (curvature / self.rows) + np.diag(penalty)
         scale = 1 / np.sqrt(np.maximum(np.diag(moments), 1e-300))
         values, vectors = np.linalg.eigh(moments * np.outer(scale, scale))

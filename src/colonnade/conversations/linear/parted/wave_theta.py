@@ -11,6 +11,7 @@ Its loss is a sum of cosines and sines to 0.0021 there. Beyond, neither is what 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -26,6 +27,7 @@ TERMS = 2 * len(FACTORS)
 MULTIPLES = 16  # of the loss
 LARGEST = 10.0  # in the mean of rows, what products add to the loss: it less the mean of the series, about 8
 USUAL = 4.0
+STRETCH = 2**13  # rows
 PLACES = 2001  # at which its series is fitted
 
 
@@ -86,14 +88,29 @@ def _turns(angle: Floats) -> NDArray[np.float64]:
 def holders_loss(angle: Floats, y: Floats, weight: Floats | None) -> ProductFactors:
     """Return what the label holder brings to every row's loss, log(1 + e^-yz)."""
     base, even, odd = _series()
-    turn, sign = _turns(angle), np.where(y > 0, -1.0, 1.0)
-    sines, cosines = np.sin(turn), np.cos(turn)
-    a, b = even[:, None], odd[:, None] * sign
-    rows = np.vstack([a * cosines + b * sines, b * cosines - a * sines])
-    return ProductFactors(_weighted(np.full(len(angle), base), weight), _weighted(rows, weight))
+    rows = np.empty((2 * MULTIPLES, len(angle)))
+    for cut in _stretches(len(angle)):
+        turn, sign = _turns(angle[cut]), np.where(y[cut] > 0, -1.0, 1.0)
+        sines, cosines = np.sin(turn), np.cos(turn)
+        a, b = even[:, None], odd[:, None] * sign
+        rows[:MULTIPLES, cut], rows[MULTIPLES:, cut] = a * cosines + b * sines, b * cosines - a * sines
+    if weight is not None:
+        rows *= weight
+    return ProductFactors(_weighted(np.full(len(angle), base), weight), rows)
 
 
 def owners_loss(angle: Floats) -> ProductFactors:
     """Return what the other party brings to it."""
-    turn = _turns(angle)
-    return ProductFactors(np.zeros(len(angle)), np.vstack([np.cos(turn), np.sin(turn)]))
+    rows = np.empty((2 * MULTIPLES, len(angle)))
+    for cut in _stretches(len(angle)):
+        turn = _turns(angle[cut])
+        np.cos(turn, out=rows[:MULTIPLES, cut])
+        np.sin(turn, out=rows[MULTIPLES:, cut])
+    return ProductFactors(np.zeros(len(angle)), rows)
+
+
+def _stretches(rows: int) -> Iterator[slice]:
+    """Yield some thousand rows at a time: of all of them what a function is made of would be three times
+    the function."""
+    for at in range(0, rows, STRETCH):
+        yield slice(at, at + STRETCH)
