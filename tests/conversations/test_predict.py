@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from colonnade.conversations.predict import Session, SummedPart
-from colonnade.errors import ProtocolError
+from colonnade.arrays import Floats, Rows
+from colonnade.conversations.predict import UNDER_WAY, Session, SummedPart
+from colonnade.errors import ColonnadeError, ProtocolError
 from colonnade.messages import Score
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
@@ -33,7 +35,8 @@ def together(parts: list[Any], ask: Asker) -> list[Any]:
             pairs = {
                 peer: hashlib.sha256(repr(sorted((net.me, peer))).encode()).digest() for peer in net.peers
             }
-            return Session(net, MaskedSum(net, pairs), NAMES[0], SummedPart(part))
+            scorer = part if isinstance(part, SummedPart) else SummedPart(part)
+            return Session(net, MaskedSum(net, pairs), NAMES[0], scorer)
 
         async def first() -> Any:
             mine = session(nets[0], parts[0])
@@ -83,4 +86,52 @@ def test_a_request_out_of_turn_ends_the_session() -> None:
         await session.net.broadcast(Score(5, np.array([1])))
 
     with pytest.raises(ProtocolError, match="asks out of turn"):
+        together(parts, ask)
+
+
+@dataclass(frozen=True, eq=False)
+class Slow(SummedPart):
+    """Parts that take a while to compute, and how many requests were under way at once."""
+
+    most: list[int] = field(default_factory=lambda: [0, 0])
+
+    async def score(self, session: Session, rows: Rows) -> Floats | None:
+        tag = session.next_tag()
+        self.most[0] += 1
+        self.most[1] = max(self.most)
+        await asyncio.sleep(0.02)
+        self.most[0] -= 1
+        if session.net.me == session.asker:
+            return await session.secure.collect(self.part[rows], tag=tag)
+        await session.secure.give(self.part[rows], root=session.asker, tag=tag)
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class OneByOne(Slow):
+    overlaps: ClassVar[bool] = False
+
+
+@pytest.mark.parametrize(("kind", "most"), [(Slow, UNDER_WAY), (OneByOne, 1)])
+def test_requests_overlap_where_the_model_allows_it(kind: type[Slow], most: int) -> None:
+    rng, count = np.random.default_rng(1), 3 * UNDER_WAY
+    parts = [kind(rng.normal(size=50)) for _ in NAMES]
+
+    async def ask(session: Session) -> list[Any]:
+        return await asyncio.gather(*(session.ask(np.array([place, 0])) for place in range(count)))
+
+    found, *answered = together(parts, ask)
+    total = sum(each.part for each in parts)
+    np.testing.assert_allclose(found, [[total[place], total[0]] for place in range(count)], atol=1e-6)
+    assert answered == [2 * count, 2 * count]
+    assert [each.most[1] for each in parts[1:]] == [most, most]  # who answers keeps a bound of its own
+
+
+def test_a_request_that_fails_beside_others_ends_the_session() -> None:
+    parts = [Slow(np.zeros(50)), Slow(np.zeros(50)), Slow(np.full(50, np.nan))]
+
+    async def ask(session: Session) -> list[Any]:
+        return await asyncio.gather(*(session.ask(np.array([place])) for place in range(4)))
+
+    with pytest.raises(ColonnadeError):
         together(parts, ask)

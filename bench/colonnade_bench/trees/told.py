@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -25,29 +25,62 @@ from colonnade_bench.trees.accuracy import dealt
 ENDS = ("colonnade.conversations.boost.column_owner.pays", "colonnade.conversations.boost.label_holder.pays")
 TREES, PARTIES = 100, 3
 SMALL_SUMS = next(attack for attack in ATTACKS if attack.name == "bins from small sums")
+EXACT = "exact"
+BITS: dict[str, Any] = {"bits": 6, "bin_rows": 0, "node_rows": 0, "noise": 0.0}
+WAYS: dict[str, dict[str, Any]] = {
+    EXACT: {"bits": 0},
+    "few bits alone": BITS,
+    "few bits, joined bins": BITS | {"bin_rows": 10},
+    "few bits, no small nodes": BITS | {"node_rows": 40},
+    "few bits, noise": BITS | {"noise": 0.5},
+    "all but joined bins": {"bin_rows": 0},
+    "all but small nodes": {"node_rows": 0},
+    "all but noise": {"noise": 0.0},
+    "all, noise 0.125": {"noise": 0.125},
+    "all, as they come": {},
+}
+"""What owners tell: all of it exactly, one or two of the means against reading rows, and all of them."""
+TOLD_SETS: dict[str, tuple[range, list[int]]] = {
+    "uci-credit": (range(10), [30, TREES]),
+    "phishing": (range(10), [TREES]),
+    "givemesomecredit": (range(10), [TREES]),
+}
+"""Splits, and how many trees there are."""
 Cells = list[str]
 
 
-def bins_found(rows: int, trees: int, bits: int) -> Cells:
-    """How many of others' bins the label holder gets right, row by row."""
-    tables, _ = dealt("uci-credit", 0, rows)
+def bins_found(rows: int, trees: int, told: Mapping[str, Any], seed: int = 0) -> tuple[float, float]:
+    """How many of others' bins the label holder gets right, row by row, and how many by guessing."""
+    tables, _ = dealt("uci-credit", seed, rows)
     me, heard = tables.active[0], Transcript(tables.active[0])
-    done = run_tables(_job(trees, {"bits": bits}, "clear", len(tables.train)), tables, tap=heard.tap)
+    done = run_tables(_job(trees, told, "clear", len(tables.train)), tables, tap=heard.tap)
     case = Case(done.plan, me, heard, tables.train[me], done.shares[me], {}, lambda model: heard)
     found = on_bins(SMALL_SUMS, case, bins_from_small_sums(case), tables.train)
-    return [f"{rows:,}", str(trees), str(bits), f"{found.value:.1%}", f"{found.baseline:.1%}"]
+    return found.value or 0.0, found.baseline or 0.0
 
 
-def quality(name: str, splits: Sequence[int], quick: bool) -> Cells:
-    """AUC of test rows with exact histograms, and with what owners tell by default."""
-    cells = [name]
-    for bits in (0, 6):
-        found = []
-        for split in splits:
-            tables, _ = dealt(name, split, 2000 if quick else None)
-            job = _job(10 if quick else TREES, {"bits": bits}, "clear", len(tables.train))
-            found.append(run_tables(job, tables).result.metrics["test_auc"])
-        cells.append(f"{np.mean(found):.4f}")
+def right(rows: int, trees: int, way: str) -> Cells:
+    """A line of what the label holder gets right with one way of telling."""
+    value, baseline = bins_found(rows, trees, WAYS[way])
+    return [f"{rows:,}", str(trees), way, f"{value:.1%}", f"{baseline:.1%}"]
+
+
+def quality(name: str, splits: Sequence[int], rounds: int, most: int | None = None) -> list[Cells]:
+    """Test AUC of every way of telling in points, and how much more AUC and accuracy it has than exact
+    histograms: splits are paired, and the standard error of the mean of differences stands beside it."""
+    found: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
+    for split in splits:
+        tables, _ = dealt(name, split, most)
+        for way, told in WAYS.items():
+            metrics = run_tables(_job(rounds, told, "clear", len(tables.train)), tables).result.metrics
+            found[way].append((metrics["test_auc"], metrics["test_accuracy"]))
+    cells = []
+    for way, pairs in found.items():
+        points, exact = 100 * np.array(pairs), 100 * np.array(found[EXACT])
+        more, count = points - exact, len(pairs)
+        error = more.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.zeros(2)
+        beside = [f"{m:+.2f} ({e:.2f})" for m, e in zip(more.mean(axis=0), error, strict=True)]
+        cells.append([name, str(count), str(rounds), way, f"{points[:, 0].mean():.2f}", *beside])
     return cells
 
 
@@ -74,7 +107,7 @@ def bytes_of(rows: int, columns: int, bins: int, *, veil: bool) -> Cells:
     return [f"{rows:,} x {columns}", str(bins), way, *sizes]
 
 
-def _job(trees: int, how: dict[str, Any], labels: str, parties: int) -> Any:
+def _job(trees: int, how: Mapping[str, Any], labels: str, parties: int) -> Any:
     plain = {
         "algorithm": "secureboost",
         "data": {"train": "dealt", "parties": parties},

@@ -19,7 +19,8 @@ from colonnade_bench.trees.attacks import KNOWN, ROUNDS, columns_at_the_label_ho
 from colonnade_bench.trees.cost import Cost, made_up, ours, side_by_side
 from colonnade_bench.trees.large import large
 from colonnade_bench.trees.slow import AFTER, EVERY, SPEEDS, sitting_out, waiting
-from colonnade_bench.trees.told import bins_found, bytes_of, quality
+from colonnade_bench.trees.told import TOLD_SETS, bytes_of, quality, right
+from colonnade_bench.trees.told import WAYS as TOLD
 
 TITLE = "Boosted trees over split columns"
 PARTS = {
@@ -176,15 +177,21 @@ def _attacks(quick: bool, say: Say) -> list[Grid]:
 
 def _told(quick: bool, say: Say) -> list[Grid]:
     sizes = [(500, 3)] if quick else [(1000, 10), (4000, 20)]
-    found = [bins_found(*size, bits) for size in sizes for bits in (0, 6)]
-    sets = {"a9a": [0]} if quick else {"uci-credit": range(3), "a9a": [0], "givemesomecredit": range(2)}
-    auc = [quality(name, splits, quick) for name, splits in sets.items()]
+    found = [right(*size, way) for size in sizes for way in TOLD]
+    some = {"a9a": (range(1), [4])} if quick else TOLD_SETS
+    auc = [
+        row
+        for name, (splits, lengths) in some.items()
+        for rounds in lengths
+        for row in quality(name, splits, rounds, 2000 if quick else None)
+    ]
     for row in (*found, *auc):
         say(" ".join(row))
-    heads = ("rows", "trees", "bits", "bins right", "the commonest bin")
+    heads = ("rows", "trees", "what is told", "bins right", "the commonest bin")
+    measures = ("data", "splits", "trees", "what is told", "AUC", "less exact (error)", "accuracy, the same")
     return [
-        Grid("Others' bins, row by row: UCI credit, 4 parties; bits 0: exact histograms", heads, found),
-        Grid("AUC of test rows, 100 trees, 4 parties", ("data", "exact", "default"), auc),
+        Grid("Others' bins, row by row: UCI credit, 4 parties", heads, found),
+        Grid("AUC of test rows in points, 4 parties", measures, auc),
     ]
 
 

@@ -13,9 +13,10 @@ trust, and of the policy.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from colonnade.secure.streams import PairStreams
 
 T = TypeVar("T")
 CHUNK = 2**16  # rows that are scored at once
+UNDER_WAY = 8  # requests, at the most
 _END = np.empty(0, dtype=np.int64)
 
 
@@ -68,6 +70,11 @@ class Scorer(Protocol):
     @property
     def rows(self) -> int:
         """How many common rows there are."""
+        ...
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether a request may begin before the last one is answered: all its tags are taken at once."""
         ...
 
     async def score(self, session: Session, rows: Rows) -> Floats | None:
@@ -125,6 +132,7 @@ class SummedPart:
     """This party's part of every score, computed once; the score is the sum of all parties' parts."""
 
     part: Floats
+    overlaps: ClassVar[bool] = True
 
     @property
     def rows(self) -> int:
@@ -141,7 +149,8 @@ class SummedPart:
 class Session:
     """One party's side of a session of joint scores, until the asker ends it.
 
-    Requests are answered one at a time, therefore many rows belong in one request, at most `CHUNK`.
+    A request takes round trips, therefore many rows belong in one, at most `CHUNK`. Where the model allows it
+    a few are under way at once.
     """
 
     net: Network
@@ -154,6 +163,7 @@ class Session:
     scored: Callable[[int], None] = lambda rows: None  # hears how many rows each request was about
     _tags: int = 0
     _requests: int = 0
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # to name rows
 
     def next_tag(self) -> int:
         """Return a tag that the session has not used yet; all parties count alike."""
@@ -185,10 +195,16 @@ class Session:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     async def _ask(self, rows: Rows) -> Floats:
-        self._allow(rows)
-        await self.net.broadcast(Score(self._requests, rows))
-        self._requests += 1
-        scores = await self.scorer.score(self, rows)
+        async with self._turn:
+            self._allow(rows)
+            await self.net.broadcast(Score(self._requests, rows))
+            self._requests += 1
+            if self.scorer.overlaps:  # tasks begin in turn, so tags are taken in the order of requests
+                scoring = asyncio.ensure_future(self.scorer.score(self, rows))
+            else:
+                scores = await self.scorer.score(self, rows)
+        if self.scorer.overlaps:
+            scores = await scoring
         if scores is None:
             raise RuntimeError(f"{self.net.me} asks in a session of {self.asker}")
         return scores
@@ -206,7 +222,19 @@ class Session:
 
     async def answer(self) -> int:
         """Answer until the asker ends the session, and return how many rows were asked for."""
-        asked = 0
+        try:
+            async with asyncio.TaskGroup() as group:
+                return await self._answer(group)
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+
+    async def _answer(self, group: asyncio.TaskGroup) -> int:
+        asked, room = 0, asyncio.Semaphore(UNDER_WAY if self.scorer.overlaps else 1)
+
+        async def score(rows: Rows) -> None:
+            await self.scorer.score(self, rows)
+            room.release()
+
         async for waiting in self.net.stream(Score, patient=True):
             for sender, request in waiting:
                 if sender != self.asker or request.tag != self._requests:
@@ -219,7 +247,8 @@ class Session:
                 expect(sender, request, {"rows": whole(None, high=self.scorer.rows - 1)})
                 if len(rows) > CHUNK:
                     raise out_of_turn(sender, request, f"it asks for {len(rows)} rows at once, over {CHUNK}")
+                await room.acquire()
                 asked += len(rows)
                 self._allow(rows)
-                await self.scorer.score(self, rows)
+                group.create_task(score(rows))
         return asked

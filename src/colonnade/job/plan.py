@@ -92,6 +92,12 @@ class Noisy(Section, frozen=True):
     delta: float = NOISY_DELTA
     weighted: bool = False  # whether rows have weights
     tight: bool = False  # few rows for the columns: own weights tell more of labels
+    proofs: int = 0  # gradients of the finished model, which are told as well
+
+    @property
+    def releases(self) -> int:
+        """How many gradients an owner is told."""
+        return self.passes + self.proofs
 
     @property
     def said(self) -> str:

@@ -66,10 +66,10 @@ def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
         )
     if job.secure.scores == "hidden" and job.secure.labels != "blind":
         yield JobError("secure.scores = 'hidden': only blind runs can hide scores; set labels = 'blind'")
-    if job.secure.scores == "hidden" and job.secure.proofs:
+    if job.secure.scores == "hidden" and job.secure.proofs and "encrypts" not in conversation.traits:
         yield JobError(
             "secure.proofs: random measurements would tell the label holder scores, which secure.scores = "
-            "'hidden' keeps from it; drop secure.proofs, or set secure.scores = 'open'"
+            "'hidden' keeps from it; drop secure.proofs, set secure.scores = 'open', or take lbfgs"
         )
     if job.secure.labels != "blind":
         if job.secure.helper is not None and job.secure.labels == "clear":
@@ -228,23 +228,25 @@ def blind_of(job: Job, conversation: Conversation[Any], facts: Facts) -> Blind |
         hidden = hidden_of(asker, dealers, others, helper, own=bool(facts.columns[asker]))
     noisy = noisy_of(job, facts) if "encrypts" in conversation.traits else None
     proofs = job.secure.proofs if proves(job, conversation) else 0
+    if noisy is not None:
+        noisy = structs.replace(noisy, proofs=proofs)
     return Blind(dealers=dealers, reveal=job.secure.reveal, hidden=hidden, noisy=noisy, proofs=proofs)
 
 
 def proves(terms: Training, conversation: Conversation[Any]) -> bool:
-    """Return whether a blind run can measure weights against vectors drawn by chance."""
-    return (
-        "weights-apart" in conversation.traits
-        and terms.secure.scores == "open"
-        and ("encrypts" not in conversation.traits)
-    )
+    """Return whether a blind run can show that no word was wrong: open scores by random measurements, hidden
+    ones by the gradient of the finished model, which `lbfgs` brings to nothing."""
+    if "encrypts" in conversation.traits:
+        return terms.secure.scores == "hidden"
+    return "weights-apart" in conversation.traits and terms.secure.scores == "open"
 
 
 def proofs_of(terms: Training, conversation: Conversation[Any], parties: int) -> int:
     """Return how many random measurements a run between companies makes, where the job does not say: two, if
     nothing else would show a wrong word of a dealer."""
     blind = parties > 2 and labels_of(terms, conversation, parties) == "blind"
-    return PROOFS if blind and not terms.train.evaluate_every and proves(terms, conversation) else 0
+    shown = terms.train.evaluate_every or terms.secure.scores == "hidden"
+    return PROOFS if blind and not shown and proves(terms, conversation) else 0
 
 
 def encrypted_of(job: Job, facts: Facts) -> Encrypted:
@@ -286,7 +288,13 @@ def noise_left(job: Training) -> float:
 
     if job.secure.epsilon is not None:
         return deviation_for(job.secure.epsilon, Noisy(passes=1, noise=0.0).delta)
-    return float((NOISE if job.secure.noise is None else job.secure.noise) / sqrt(passes_of(job)))
+    return float((NOISE if job.secure.noise is None else job.secure.noise) / sqrt(gradients_of(job)))
+
+
+def gradients_of(job: Training) -> int:
+    """Return how many gradients owners are told: one in each pass, and one of the finished model for a
+    proof."""
+    return passes_of(job) + job.secure.proofs
 
 
 def hidden_of(

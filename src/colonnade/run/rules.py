@@ -145,7 +145,9 @@ def unused(job: Job, preset: Preset, conversation: Conversation[Any]) -> dict[st
                 f"{job.algorithm}; noise on labels is [privacy]"
             )
     if job.secure.proofs and not (labels == "blind" and blind.proves(job, conversation)):
-        found["secure.proofs"] = "it is for blind linear models whose label holder hears scores"
+        found["secure.proofs"] = (
+            "it is for blind vfb2 whose label holder hears scores, and for lbfgs whose scores are hidden"
+        )
     if job.privacy.mechanism == "none":
         for key in _changed(job.privacy, PrivacyTerms()):
             found[f"privacy.{key}"] = "without privacy.mechanism nothing is noisy, and nothing is bounded"

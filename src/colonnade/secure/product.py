@@ -174,7 +174,7 @@ class Dealer:
     """
 
     def __init__(self, streams: PairStreams, roles: Roles, width: int) -> None:
-        self._streams, self._roles, self.width = streams, roles, width
+        self._streams, self.roles, self.width = streams, roles, width
         self._scored = streams.shared(roles.asker, SCORED, roles)
         self._added = streams.shared(roles.asker, ADDED, roles)
         self._dealt = streams.shared(roles.owner, DEALT, roles)
@@ -185,7 +185,7 @@ class Dealer:
         columns]."""
         shape = len(lot.batches), lot.scored, self.width
         v, a = _once(self._scored, lot.tag, *shape), lot.masks([self._added])
-        masks = self._streams.shared(self._roles.owner, COLUMNS, self._roles, lot.table)
+        masks = self._streams.shared(self.roles.owner, COLUMNS, self.roles, lot.table)
         found = []
         for k, rows in enumerate(lot.batches):
             M = masks.table(rows, self.width)

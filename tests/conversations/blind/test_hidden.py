@@ -159,7 +159,6 @@ def test_a_word_that_is_little_wrong_makes_another_model(monkeypatch: pytest.Mon
         ("vfb-sgd", {"secure": {**HIDDEN, "reveal": "never"}}, "use 'owner'"),
         ("vfb-sgd", {"secure": {"labels": "clear", "scores": "hidden"}}, "set labels = 'blind'"),
         ("vfb-sgd", {"secure": {**HIDDEN, "proofs": 2}}, "drop secure.proofs"),
-        ("lbfgs", {"secure": {**HIDDEN, "proofs": 1}}, "drop secure.proofs"),
     ],
 )
 def test_what_cannot_be_hidden_is_refused(algorithm: str, sections: dict[str, Any], words: str) -> None:

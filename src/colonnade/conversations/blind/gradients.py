@@ -111,11 +111,14 @@ class DealtGradients:
             veil = Veil(self._tag(_PASSES + self._done, place), t - masks, own, self._done)
             await self.net.send(side.roles.owner, veil)
 
-    async def answer(self) -> Words | None:
-        """Return the sum of what all askers of the own block say, with noise; None where there are none."""
+    async def answer(self, alone: str | None = None) -> Words | None:
+        """Return the sum of what all askers of the own block say, or this one alone, with noise; None where
+        there are none."""
         found: list[Words] = []
         for place, side in enumerate(self.sides):
             if side.owner is None or side.owned is None or self.X is None:
+                continue
+            if side.roles.asker != (alone or side.roles.asker):
                 continue
             due = {"moved": words(self.rows), "weights": words(self.X.width)}
             veil = await self.net.recv(Veil, side.roles.asker, self._tag(_PASSES + self._done, place), **due)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -44,6 +45,8 @@ def label_holder_arrays(w: Floats, parts: Mapping[str, Words], unit: float, bits
 
 class BlindScorer:
     """One party's share of weights that nobody knows, applied to its part of the common rows."""
+
+    overlaps: ClassVar[bool] = True
 
     def __init__(self, holding: Holding, blind: Blind) -> None:
         self.holding, self.me, self.asks = holding, holding.me, holding.plan.evaluator

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,6 +38,8 @@ from colonnade.trees.tree import Forest, Splits
 @dataclass(frozen=True, eq=False)
 class SplitsScorer:
     """An owner's splits and its columns of the rows it may be asked for."""
+
+    overlaps: ClassVar[bool] = False
 
     splits: Splits
     X: Matrix
@@ -67,6 +70,8 @@ class SplitsScorer:
 @dataclass(frozen=True, eq=False)
 class ForestScorer:
     """The label holder's trees, its own splits and columns."""
+
+    overlaps: ClassVar[bool] = False
 
     forest: Forest
     splits: Splits

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -37,6 +37,8 @@ from colonnade.optim.replies import Head
 @dataclass(frozen=True, eq=False)
 class CascadeClient:
     """This party's outputs for the common rows, computed once, and the server they are sent to."""
+
+    overlaps: ClassVar[bool] = False
 
     outputs: Numbers  # [rows, outputs]
     server: str
@@ -67,6 +69,8 @@ class CascadeClient:
 @dataclass(frozen=True, eq=False)
 class CascadeServer:
     """The server's own outputs for the common rows (no columns if it is only a server), and F0."""
+
+    overlaps: ClassVar[bool] = False
 
     outputs: Numbers  # [rows, outputs]
     widths: dict[str, int]  # of every party with columns, in the order in which F0 takes them

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -142,6 +143,8 @@ def _scores(total: Words, shape: tuple[int, int], alpha: Floats) -> Floats:
 @dataclass(frozen=True, eq=False)
 class KernelScorer:
     """A kernel share and this party's columns of the rows it may be asked for."""
+
+    overlaps: ClassVar[bool] = False
 
     share: KernelShare
     X: Matrix

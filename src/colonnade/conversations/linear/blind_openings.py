@@ -42,8 +42,10 @@ def _open_scores(found: Declaration) -> None:
     found.total("row lengths", 2, root, Topic.BLIND, "at the start", rows=1)
     scores = schedule.epochs * extent.rows * both * k
     found.total("scores", scores, root, Topic.BLIND, "in every batch")
-    snapshots = len(timetable.snapshots) * extent.rows * 3 * k
-    found.total("scores", snapshots, root, Topic.BLIND, "at every snapshot")
+    marks = Marks.of(plan.pace.evaluate_every, schedule)
+    # a snapshot scores the mean gradient, and the weights unless they have just been measured
+    vectors = sum(1 + 2 * bool(at * schedule.per_epoch % marks.every) for at in timetable.snapshots)
+    found.total("scores", vectors * extent.rows * k, root, Topic.BLIND, "at every snapshot")
     proofs = 0 if plan.blind is None else plan.blind.proofs
     found.total("scores", proofs * extent.rows * 2 * k, root, Topic.BLIND, "before weights are told")
     if plan.pace.step == "auto":
@@ -53,7 +55,7 @@ def _open_scores(found: Declaration) -> None:
         found.total("scores", numbers, root, Topic.BLIND, "when the step is measured", rows=n)
     times = measurements(plan, schedule)
     scored(found, (times * extent.rows + extent.test) * whole, MARKS, times, beside=1)
-    turns = set(range(0, schedule.rounds, Marks.of(plan.pace.evaluate_every, schedule).every))
+    turns = set(range(0, schedule.rounds, marks.every))
     turns |= timetable.gates | set(range(0, schedule.rounds, schedule.per_epoch))
     lasting = bool(plan.pace.step == "auto" and plan.objective.l2)  # is said, as nobody knows the step
     found.words(root, len(turns - {0}) + lasting * len(turns | {0}), Topic.PAUSE, "after every epoch")

@@ -74,7 +74,19 @@ def of_dealt(plan: Plan[FullSettings], blind: Blind, extent: Extent) -> list[Ope
         if party != root:
             _gradients(found, terms, party, every, about="labels", of=plan.label_holders)
         elif blind.hidden is not None:
-            _gradients(found, terms, party, every, about="columns", of=found.others(party))
+            passes = terms.passes  # a proof it computes by itself
+            _gradients(found, terms, party, every, about="columns", of=found.others(party), times=passes)
+    found.told(  # the sign of theta, drawn by chance
+        "sizes",
+        terms.proofs,
+        root,
+        Announce,
+        Topic.TRAIN,
+        "in the end",
+        about="nothing",
+        bits=1,
+        carried=DOUBLE,
+    )
     return found.openings
 
 
@@ -126,8 +138,8 @@ def _gradients(
     of: Iterable[str],
     times: int | None = None,
 ) -> None:
-    """Write down the gradients of a party's own columns, with noise: as often as there are passes."""
-    numbers = found.extent.width(to) * (terms.passes if times is None else times)
+    """Write down the gradients of a party's own columns, with noise: as often as it is told one."""
+    numbers = found.extent.width(to) * (terms.releases if times is None else times)
     bits = log2(2 + found.extent.rows / max(terms.noise, 1.0))
     found.product("column gradients", numbers, to, Topic.BLIND, when, about=about, of=of, bits=bits)
 

@@ -102,7 +102,8 @@ def notes(plan: Plan[FullSettings]) -> list[str]:
     if plan.blind.encrypted is None:
         how = blind_notes(plan)[0]
     found = [
-        f"{how}; each party learns the gradient of its own columns in {terms.passes} passes, "
+        f"{how}; each party learns the gradient of its own columns in {terms.passes} passes"
+        + (f" and {terms.proofs} times of the finished model, " if terms.proofs else ", ")
         + (
             f"with noise of {terms.noise:g} rows"
             if terms.epsilon is None

@@ -1,14 +1,15 @@
 """A scoring session that stays open: it begins again whenever it ends, and answers many requests at once.
 
 Its rows were aligned privately when it began, so a request names rows by their place in the common order and
-takes one secure sum. Requests that wait together share a sum. What each side learns is that of any scoring
-session (`conversations.predict`).
+takes one secure sum. Requests that wait together share a sum, and over long lines a few sums are under way.
+What each side learns is that of any scoring session (`conversations.predict`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.conversations.predict import UNDER_WAY
 from colonnade.deploy.books.score_drift import ScoreMonitor
 from colonnade.deploy.daemon import operators
 from colonnade.deploy.daemon.daemon import Daemon
@@ -31,6 +33,7 @@ log = logging.getLogger("colonnade.service")
 
 RETRY_S, LONGEST_S = 1.0, 300.0  # until a session is tried again: at first, and after many failures
 ANSWER_S = 30.0
+LATER_S = 0.01  # after one request to the parties another may begin that does not wait for its answer
 
 Waiting = tuple[list[int], asyncio.Future[list[ScoredRow]]]
 """The rows of one request, and where its answer goes."""
@@ -165,19 +168,31 @@ class OpenSession:
         log.info("ready: %d ids are known to all%s", len(ready.ids), without)
         # nobody asks the asker, so this wait ends only when the session fails
         failed = asyncio.ensure_future(ready.session.net.drain(Score, patient=True))
+        under_way: set[asyncio.Future[None]] = set()
+        at_once, began = (UNDER_WAY if ready.session.scorer.overlaps else 1), 0.0
         try:
             while not (self._over.is_set() or failed.done() or self._all_back()):
+                pause, room = began + LATER_S - time.monotonic(), len(under_way) < at_once
+                if self._waiting and (not under_way or (room and pause <= 0)):
+                    batch, self._waiting, began = list(self._waiting), deque(), time.monotonic()
+                    under_way.add(asyncio.ensure_future(self._answer(ready, batch)))
+                    continue
                 ring = asyncio.ensure_future(self._bell.wait())
-                waits: list[asyncio.Future[Any]] = [failed, ring]
-                await asyncio.wait(waits, timeout=RETRY_S, return_when=asyncio.FIRST_COMPLETED)
+                limit = pause if self._waiting and room else RETRY_S
+                waits: set[asyncio.Future[Any]] = {failed, ring, *under_way}
+                done, _ = await asyncio.wait(waits, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
                 ring.cancel()
                 self._bell.clear()
-                while self._waiting and not failed.done():
-                    await self._answer_waiting(ready)
+                for each in [task for task in under_way if task in done]:
+                    under_way.remove(each)
+                    each.result()  # what ends a request ends the session
+            await asyncio.gather(*under_way)
         finally:
             self._ready = None
             failed.cancel()
-            await asyncio.gather(failed, return_exceptions=True)
+            for each in under_way:
+                each.cancel()
+            await asyncio.gather(failed, *under_way, return_exceptions=True)
         if not failed.cancelled() and (error := failed.exception()) is not None:
             raise error
 
@@ -186,10 +201,8 @@ class OpenSession:
         away = self.scorable.away
         return bool(away) and all(peer in self._daemon.peers.controls for peer in away)
 
-    async def _answer_waiting(self, ready: scoring.Ready) -> None:
-        """Answer all requests that wait, by one request to the parties."""
-        batch = list(self._waiting)
-        self._waiting.clear()
+    async def _answer(self, ready: scoring.Ready, batch: list[Waiting]) -> None:
+        """Answer requests that waited, by one request to the parties."""
         rows = np.array([place for places, _ in batch for place in places], dtype=np.int64)
         try:
             z = await ready.session.ask(rows)

@@ -15,7 +15,7 @@ from colonnade.deploy.terms.model_terms import HeadModel, OwnModel
 from colonnade.deploy.terms.terms import Terms
 from colonnade.errors import Refused
 from colonnade.job import Section
-from colonnade.run.blind import NOISE, labels_of, noise_left, passes_of
+from colonnade.run.blind import NOISE, gradients_of, labels_of, noise_left
 
 
 def check_limits(limits: Limits, contract: Contract, me: str, columns: int = 1) -> None:
@@ -67,11 +67,12 @@ def _check_gradients(limits: Limits, terms: Terms) -> None:
         asked = (
             f"secure.epsilon = {terms.secure.epsilon:g}"
             if terms.secure.epsilon is not None
-            else f"noise of {terms.secure.noise or NOISE:g} rows in {passes_of(terms)} passes"
+            else f"noise of {terms.secure.noise or NOISE:g} rows in {gradients_of(terms)} gradients"
         )
         raise Refused(
             f"{asked} leaves {left:.2g} rows in the mean of all gradients, below limits.gradients_noise = "
-            f"{limits.gradients_noise:g} here; ask for more noise (secure.noise), or fewer train.epochs"
+            f"{limits.gradients_noise:g} here; ask for more noise (secure.noise), or for fewer "
+            "train.epochs or secure.proofs"
         )
 
 

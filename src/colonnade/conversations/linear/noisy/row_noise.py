@@ -39,7 +39,7 @@ class Loudness:
         """
         rows = terms.noise
         if terms.epsilon is not None:
-            rows = deviation_for(terms.epsilon, terms.delta) * longest * math.sqrt(terms.passes)
+            rows = deviation_for(terms.epsilon, terms.delta) * longest * math.sqrt(terms.releases)
         rows *= heaviest
         code = math.ceil(STEPS * math.log2(max(rows, 2.0**-20)) - 1e-9)
         return Loudness(code, terms.epsilon)

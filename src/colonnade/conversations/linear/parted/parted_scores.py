@@ -17,7 +17,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -83,6 +83,8 @@ def ring_of(encrypted: Encrypted) -> CoefficientParameters:
 @dataclass(eq=False)
 class PartedScorer:
     """One party's parts, applied to its rows."""
+
+    overlaps: ClassVar[bool] = False
 
     arrays: Arrays
     ring: CoefficientParameters

@@ -90,6 +90,9 @@ def blind_notes(plan: Plan[Any]) -> list[str]:
     helpers = ", ".join(sorted(set(plan.blind.dealers.values())))
     if plan.blind.hidden is not None:
         mate, dealer = plan.blind.hidden.mate, plan.blind.hidden.dealer
+        way = "the label holder sees only how good the model is in the end"
+        if plan.blind.noisy is not None:
+            way += ", and secure.proofs = 2 whether it is an optimum"
         return [
             f"labels are blind and scores hidden: nobody learns theta, gradients or scores in training, "
             f"unless {plan.evaluator} and {mate} collude, or one of them with {dealer}; in the end {told}, "
@@ -97,7 +100,7 @@ def blind_notes(plan: Plan[Any]) -> list[str]:
             "the logistic function is a sum of sines, within 0.002"
             if LOSSES[plan.objective.loss].shared_form == "sines"
             else "labels and scores must stay in the fixed-point range, and nobody can see whether they do",
-            UNPROVEN.format(way="the label holder sees only how good the model is in the end"),
+            *([] if plan.blind.proofs else [UNPROVEN.format(way=way)]),
         ]
     unproven = not plan.blind.proofs and not plan.pace.evaluate_every
     found = [UNPROVEN.format(way="secure.proofs = 2 finds it")] if unproven else []

@@ -20,7 +20,7 @@ end its own weights. A learns total scores of all rows: in every pass or, where 
 finished model. A and B together know theta; so do an owner and its dealer where scores are open. Scores
 beyond what the sum of sines is good for, and thetas beyond the range of products, A sees only in the end
 where scores are hidden. Sines draw a score that is too far back, so few rows of such scores do no harm; with
-more the model is refused.
+more the model is refused. With `secure.proofs` every party sees in the end whether the model is an optimum.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from colonnade.conversations.blind.shared_theta import SharedTheta
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import MEGA, Mark
 from colonnade.conversations.linear.noisy import whole_columns
+from colonnade.conversations.linear.noisy.optimum import check
 from colonnade.conversations.linear.noisy.party import NoisyParty
 from colonnade.conversations.linear.noisy.whole_columns import WholeColumns
 from colonnade.conversations.linear.parties.blind_refusals import refuse_wide
@@ -45,7 +46,7 @@ from colonnade.conversations.linear.tune import sum_to_all
 from colonnade.conversations.pieces import collect_pieces, cut, give_pieces, messages
 from colonnade.errors import FixedPointOverflow
 from colonnade.job.plan import Blind, Noisy
-from colonnade.messages import Topic, tag_of
+from colonnade.messages import Announce, Topic, tag_of
 from colonnade.net.expect import floats
 from colonnade.secure import shared_logistic
 from colonnade.secure.overheard import opened
@@ -92,7 +93,7 @@ class DealtParty(NoisyParty):
             pair = Roles(self.asker, self.hidden.mate, self.hidden.dealer)
             self.shared = SharedTheta(context, pair, self.bits)
         self._secret = Stream(columns.own_key(context, "scores"))
-        self._tags = 0
+        self._tags = self._proven = 0  # totals, and proofs that are made
 
     # -- before the first pass ------------------------------------------------------------------------
 
@@ -102,10 +103,9 @@ class DealtParty(NoisyParty):
         self.loudness = self.heard_loudness(int(told[0]), self.columns.longest)
         self.unit = 2.0 ** int(told[1])
         # blocks that go together bend alike: a step of all of them at once would go too far
-        self.begin(
-            self.loudness.rows * self.columns.largest / self.rows, max(1.0, len(self.products.roles) / 2)
-        )
-        self.products.passes = self.terms.passes - self.lbfgs.state.steps
+        self.together = max(1.0, len(self.products.roles) / 2)
+        self.begin(self.loudness.rows * self.columns.largest / self.rows, self.together)
+        self.products.passes = self.terms.releases - self.lbfgs.state.steps
         await self.products.set_up()
         if not self.terms.tight:
             widths = {side.roles.owner: side.asker.width for side in self.products.sides if side.asker}
@@ -153,7 +153,7 @@ class DealtParty(NoisyParty):
 
     def _drawn(self, owner: str, width: int) -> Words:
         deviation = np.full(width, self.loudness.rows * 2.0 ** (whole_columns.BITS + self.bits))
-        return self.noise.words(deviation, owner, self.lbfgs.state.steps).view(np.uint64)
+        return self.noise.words(deviation, owner, self.lbfgs.state.steps + self._proven).view(np.uint64)
 
     # -- theta ----------------------------------------------------------------------------------------
 
@@ -219,9 +219,10 @@ class DealtParty(NoisyParty):
         total = await self._total(np.concatenate([*parts, numbers]), self.asker)
         scribe = self.evaluation.scribe
         if total is None or scribe is None:
+            await self._prove(None)
             return
         z = np.split(total[:-2], np.cumsum([len(each) for each in parts]))[:-1]
-        self._in_range(z[0])
+        theta = self._in_range(z[0])
         far = np.abs(z[0]) >= shared_logistic.REACH
         if self.hidden is not None and not self.form.scaled and far.mean() > MOST_FAR:
             raise FixedPointOverflow(
@@ -229,7 +230,41 @@ class DealtParty(NoisyParty):
                 f"{shared_logistic.REACH:g}, where steps are no longer those of the logistic loss; raise "
                 "train.l2"
             )
+        await self._prove(theta)
         scribe.ending.strict = False  # noise may end anywhere
         steps = self.lbfgs.state.steps
         mark = Mark(steps, 2 * steps, final=True)
         scribe.record(z, float(total[-2]), round(float(total[-1]) * MEGA), context.net.clock.now(), mark)
+
+    async def _prove(self, theta: Floats | None) -> None:
+        """Let every party see that its gradient of the finished model vanishes (`noisy.optimum`), as often as
+        the plan says: theta is the label holder's, and new words are dealt."""
+        first = 1.0 if self.form.scaled else 0.25  # theta's mean square at scores of 0, at the most
+        whole_theta = first / (self.form.curvature(self.unit) * self.together)
+        for number in range(self.terms.proofs):
+            self._proven = number
+            await self.products.ready()
+            if theta is not None:
+                sign = self._sign(number)
+                await self.products.ask(whole(sign * theta * 2.0**self.bits), self._noise)
+                await self._told(number, sign)
+                if len(self.kept):
+                    own = self.kernels.gradient(0, self.rows, theta)[self.kept] / self.rows
+                    check(self.lbfgs, own, whole_theta)
+                continue
+            sums, sign = await self.products.answer(self.asker), await self._told(number)
+            if sums is not None:
+                check(self.lbfgs, sign * self.columns.gradient(sums, self.bits), whole_theta)
+
+    def _sign(self, number: int) -> int:
+        """Return the sign of theta in a proof, drawn by the label holder."""
+        return 1 - 2 * int(self._secret.once(self._tags + number, 1)[0] >> np.uint64(63))
+
+    async def _told(self, number: int, sign: int = 0) -> int:
+        """Tell all others the sign of theta, as the label holder, or hear it: all words are dealt by then."""
+        net, tag = self.context.net, tag_of(Topic.TRAIN, self._tags + number)
+        if self.holds:
+            await net.broadcast(Announce(tag, np.array([float(sign)])))
+            return sign
+        told = await net.recv(Announce, self.asker, tag, values=floats(1, low=-1, high=1))
+        return int(told.values[0])
