@@ -178,16 +178,21 @@ def apart(
     def alone() -> None:
         try:
             with single_threaded(), garbage.looked_for_seldom():
-                outcome.set_result(run(program(heard)))
+                found = run(program(heard))
         except BaseException as error:  # raised again where the result is awaited
             outcome.set_exception(error)
+        else:
+            outcome.set_result(found)
 
-    threading.Thread(target=alone, name="federation", daemon=True).start()
+    thread = threading.Thread(target=alone, name="federation", daemon=True)
+    thread.start()
     try:
         return outcome.result()
-    except BaseException:
-        given_up.set()
-        raise
+    finally:
+        if outcome.done():  # or the interpreter could end while the thread is in a library, which aborts it
+            thread.join()
+        else:
+            given_up.set()
 
 
 def _faults(plan: FaultPlan) -> Faults:
