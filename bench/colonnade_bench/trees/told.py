@@ -44,6 +44,7 @@ TOLD_SETS: dict[str, tuple[range, list[int]]] = {
     "uci-credit": (range(10), [30, TREES]),
     "phishing": (range(10), [TREES]),
     "givemesomecredit": (range(10), [TREES]),
+    "a9a": (range(1), [TREES]),  # it has test rows of its own
 }
 """Splits, and how many trees there are."""
 Cells = list[str]
@@ -78,7 +79,7 @@ def quality(name: str, splits: Sequence[int], rounds: int, most: int | None = No
     for way, pairs in found.items():
         points, exact = 100 * np.array(pairs), 100 * np.array(found[EXACT])
         more, count = points - exact, len(pairs)
-        error = more.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.zeros(2)
+        error = more.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.full(2, np.nan)
         beside = [f"{m:+.2f} ({e:.2f})" for m, e in zip(more.mean(axis=0), error, strict=True)]
         cells.append([name, str(count), str(rounds), way, f"{points[:, 0].mean():.2f}", *beside])
     return cells
