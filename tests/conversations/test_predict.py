@@ -121,7 +121,7 @@ def test_requests_overlap_where_the_model_allows_it(kind: type[Slow], most: int)
         return await asyncio.gather(*(session.ask(np.array([place, 0])) for place in range(count)))
 
     found, *answered = together(parts, ask)
-    total = sum(each.part for each in parts)
+    total = np.sum([each.part for each in parts], axis=0)
     np.testing.assert_allclose(found, [[total[place], total[0]] for place in range(count)], atol=1e-6)
     assert answered == [2 * count, 2 * count]
     assert [each.most[1] for each in parts[1:]] == [most, most]  # who answers keeps a bound of its own

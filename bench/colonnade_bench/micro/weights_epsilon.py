@@ -1,11 +1,12 @@
-"""What an epsilon for the weights of blind `vfb2` would cost, beside that of `lbfgs`: by counting, on UCI credit.
+"""What an epsilon for weights of blind `vfb2` would cost, beside that of `lbfgs`: by counting, UCI credit.
 
     python -m colonnade_bench.micro.weights_epsilon [--epsilon 1 4 12]
 
-A label moves theta of its row by 1 at the most, R is an owner's longest row, s(epsilon) the deviation of Gaussian
-noise for a sensitivity of 1 (delta = 1e-5). Noise on weights in the end: the optimum moves by R / (l2 rows) at
-the most, so each weight takes s times that. Noise in every step: of a batch's gradient a row has R / batch, once an
-epoch, in an order that all know, so each step takes s sqrt(epochs) R / batch. `lbfgs`: s sqrt(12) R / rows.
+A label moves theta of its row by 1 at the most, R is an owner's longest row, s(epsilon) the deviation of
+Gaussian noise for a sensitivity of 1 (delta = 1e-5). Noise on weights in the end: the optimum moves by
+R / (l2 rows) at the most, so each weight takes s times that. Noise in every step: of a batch's gradient a row
+has R / batch, once an epoch, in an order that all know, so each step takes s sqrt(epochs) R / batch. `lbfgs`:
+s sqrt(12) R / rows.
 """
 
 from __future__ import annotations
@@ -45,11 +46,13 @@ def main() -> None:
     weights = np.concatenate([np.asarray(shares[party].weights["w"]) for party in owners])
     # a mean gradient where nothing is learnt yet: theta is one half in size, and as its columns have it
     start = max(
-        float(np.linalg.norm(np.asarray(each.X), axis=0).max()) / np.sqrt(rows) / 2 for each in tables.values()
+        float(np.linalg.norm(np.asarray(each.X), axis=0).max()) / np.sqrt(rows) / 2
+        for each in tables.values()
     )
     print(f"{rows:,} rows, batch {pace.batch}, {pace.epochs} epochs, l2 {l2:.3g}, longest row {longest:.1f};")
     print(f"largest weight {np.abs(weights).max():.2f}, all of them {np.linalg.norm(weights):.2f} long,")
-    print(f"a column's gradient at most {start:.2f}; one label moves an optimum by up to {longest / (l2 * rows):.2f}")
+    moved = longest / (l2 * rows)
+    print(f"a column's gradient at most {start:.2f}; one label moves an optimum by up to {moved:.2f}")
     print("\n| epsilon | on each weight | in each step, on a column's gradient | `lbfgs`, the same |")
     print("|---|---|---|---|")
     for epsilon in given.epsilon:

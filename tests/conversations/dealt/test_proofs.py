@@ -12,9 +12,10 @@ from tests.oracles.tables import random_job
 
 from colonnade.arrays import Words
 from colonnade.conversations.linear.noisy import whole_columns
+from colonnade.conversations.linear.noisy.optimum import check_rows
 from colonnade.conversations.linear.parties import dealt
 from colonnade.conversations.linear.parties.dealt import DealtParty
-from colonnade.errors import ColonnadeError
+from colonnade.errors import ColonnadeError, SumError
 from colonnade.run.blind import noise_left
 from colonnade.secure.product import Dealer, Lot
 
@@ -100,6 +101,15 @@ def test_the_label_holder_draws_signs_by_chance(monkeypatch: pytest.MonkeyPatch)
     assert len(drawn) == 40
     assert {-1, 1} == set(drawn)
     assert 4 < drawn.count(1) < 36  # but for one run of this test in a million
+
+
+def test_rows_far_on_the_wrong_side_end_the_run() -> None:
+    """A column of few rows has next to no gradient however far its weight is off."""
+    margins = np.full(1000, 2.0)
+    check_rows(margins - 20)  # a loss of 18 in each
+    margins[0] = -30.0
+    with pytest.raises(SumError, match="far on the wrong side have 1[0-9]"):
+        check_rows(margins)
 
 
 def test_a_proof_costs_no_more_than_a_product() -> None:

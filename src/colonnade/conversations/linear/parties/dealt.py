@@ -37,7 +37,7 @@ from colonnade.conversations.blind.shared_theta import SharedTheta
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import MEGA, Mark
 from colonnade.conversations.linear.noisy import whole_columns
-from colonnade.conversations.linear.noisy.optimum import check
+from colonnade.conversations.linear.noisy.optimum import check, check_rows
 from colonnade.conversations.linear.noisy.party import NoisyParty
 from colonnade.conversations.linear.noisy.whole_columns import WholeColumns
 from colonnade.conversations.linear.parties.blind_refusals import refuse_wide
@@ -230,6 +230,8 @@ class DealtParty(NoisyParty):
                 f"{shared_logistic.REACH:g}, where steps are no longer those of the logistic loss; raise "
                 "train.l2"
             )
+        if self.terms.proofs and not self.form.scaled:
+            check_rows(np.where(self.y > 0, z[0], -z[0]))
         await self._prove(theta)
         scribe.ending.strict = False  # noise may end anywhere
         steps = self.lbfgs.state.steps
