@@ -59,7 +59,7 @@ class _Cascade(Declaration):
         self.measurements = max(self._measurements(count * per_pass) for count in counts)
 
     def _measurements(self, answers: int) -> int:
-        """Return how often the model is measured where a pass has so many answers."""
+        """Return how often the model is measured, by the number of answers in a pass."""
         epochs, total = self.plan.pace.evaluate_every, self.plan.pace.epochs * answers
         every = max(1, round(epochs * answers)) if epochs else max(1, total)
         return -(-total // every)
