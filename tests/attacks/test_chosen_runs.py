@@ -131,10 +131,10 @@ def test_a_job_of_many_passes_has_no_noise_left(monkeypatch: pytest.MonkeyPatch)
         (
             {"epochs": 150, "tolerance": 0.0},
             {"noise": 0.25},
-            "noise of 0.25 rows in 150 passes leaves 0.02 rows",
+            "noise of 0.25 rows in 150 gradients leaves 0.02 rows",
         ),
-        ({"epochs": 10_000, "tolerance": 0.0}, {}, "noise of 3 rows in 10000 passes leaves 0.03 rows"),
-        ({"epochs": 100}, {"noise": 0.25}, "noise of 0.25 rows in 12 passes leaves 0.072 rows"),
+        ({"epochs": 10_000, "tolerance": 0.0}, {}, "noise of 3 rows in 10000 gradients leaves 0.03 rows"),
+        ({"epochs": 100}, {"noise": 0.25}, "noise of 0.25 rows in 12 gradients leaves 0.072 rows"),
         ({"epochs": 100}, {"epsilon": 100.0}, "secure.epsilon = 100 leaves 0.095 rows"),
     ],
 )
