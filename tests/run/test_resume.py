@@ -33,6 +33,8 @@ EVERY_CONVERSATION: list[tuple[str, dict[str, Any]]] = [
     ("tig", LATE),
     ("c-vfl", {"world": "local"}),
     ("secureboost", {"secure": BLIND, "trees": {"subsample": 0.8}}),
+    # bins that are veiled once, and again with new keys
+    ("secureboost", {"secure": BLIND, "trees": {"max_bin": 4, "node_rows": 10, "bin_rows": 3}}),
 ]
 MORE: list[tuple[str, dict[str, Any]]] = [
     ("vfb2-svrg", {"secure": CLEAR, "train": {"step": "auto"}, "network": SLOW}),

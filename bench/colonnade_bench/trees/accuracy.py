@@ -64,9 +64,9 @@ def _measured(name: str, seed: int, rounds: int, *, quick: bool) -> dict[str, Qu
     return found
 
 
-def dealt(name: str, seed: int = 0, most: int | None = None) -> tuple[Tables, str]:
-    """A data set's columns as trees take them, dealt to four parties; and the loss for its labels."""
-    data = {"train": name, "parties": 4}
+def dealt(name: str, seed: int = 0, most: int | None = None, parties: int = 4) -> tuple[Tables, str]:
+    """A data set's columns as trees take them, dealt to some parties; and the loss for its labels."""
+    data = {"train": name, "parties": parties}
     plain = {"algorithm": "secureboost", "seed": seed, "data": data, "secure": {"labels": "clear"}}
     source, order = prepare(compose(job_from(plain)))
     made = {party: data.prepare() for party, data in order.data.items()}

@@ -85,8 +85,10 @@ def quality(name: str, splits: Sequence[int], rounds: int, most: int | None = No
     return cells
 
 
-def bytes_of(rows: int, columns: int, bins: int, *, veil: bool) -> Cells:
-    """Megabytes of a blind run of 100 trees, of which few are grown, and processor time of a tree."""
+def bytes_of(data: str | tuple[int, int], bins: int, *, veil: bool) -> Cells:
+    """Megabytes of a blind run of 100 trees, of which few are grown, and processor time of a tree: of a known
+    set, or of made-up rows and columns."""
+    tables = dealt(data, parties=PARTIES)[0] if isinstance(data, str) else _made_up(*data, bins)
     when, sent, few = [], [], 6
 
     def note(moment: Moment) -> None:
@@ -99,13 +101,14 @@ def bytes_of(rows: int, columns: int, bins: int, *, veil: bool) -> Cells:
     job = _job(few, {"max_bin": bins}, "blind", PARTIES)
     job = structs.replace(job, train=structs.replace(job.train, evaluate_every=few // 2))
     with patch(ENDS[0], rule), patch(ENDS[1], rule):
-        run_tables(job, _made_up(rows, columns, bins), progress=note)
+        run_tables(job, tables, progress=note)
     tree = (sent[1] - sent[0]) / (few - few // 2)
     once = max(0.0, sent[0] - tree * (few // 2))
     seconds = (when[1] - when[0]) / (few - few // 2)
     way = "veiled" if veil else "orders"
     sizes = f"{once:.0f}", f"{tree:.2f}", f"{once + TREES * tree:.0f}", f"{seconds:.2f}"
-    return [f"{rows:,} x {columns}", str(bins), way, *sizes]
+    name = data if isinstance(data, str) else f"{data[0]:,} x {data[1]}"
+    return [name, str(bins), way, *sizes]
 
 
 def _job(trees: int, how: Mapping[str, Any], labels: str, parties: int) -> Any:

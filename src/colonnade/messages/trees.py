@@ -120,7 +120,8 @@ class Shuffled(Message, frozen=True, tag=77):
 
 
 class VeiledBins(Message, frozen=True, tag=86):
-    """Some rows of the sender's columns as bins, minus random words (`conversations/boost/veiled`)."""
+    """Some rows of the sender's columns as bins, but for the first of each, minus random words
+    (`conversations/boost/veiled`)."""
 
     personal: ClassVar[bool] = True
     tag: int

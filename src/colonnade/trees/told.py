@@ -11,6 +11,9 @@ The larger of two siblings is never told: it is estimated as the parent less the
 over joined bins as the parent is (`estimate`). That leaves choices of splits nearly as good, and leaves are
 scored by their own rows, not by histograms (`grow`).
 
+Who knows what a node has in all needs no sum of a column's first joined bin: what would be told of it follows
+from the others and the noise of all of them.
+
 Noise follows from the owner's own columns, so that a run can be repeated, and repeating it tells nothing new.
 """
 
@@ -116,6 +119,40 @@ def added_up(sums: Words, place: Counts) -> Words:
     flat = place + np.arange(len(sums))[:, None] * sums.shape[1]
     np.add.at(found, flat.ravel(), sums.ravel())
     return found.reshape(sums.shape)
+
+
+def first_told(place: Counts, grid: BinGrid) -> Counts:
+    """Return where the first joined bin of every column is told, [slots, columns]; its first bin is in it."""
+    found: Counts = place[:, grid.start]
+    return found
+
+
+def without(ends: Flags, first: Counts) -> Flags:
+    """Return which bins end a joined one that is not the first of its column."""
+    found = ends.copy()
+    np.put_along_axis(found, first, False, axis=1)
+    return found
+
+
+def by_column(words: Words, grid: BinGrid) -> Words:
+    """Return the sums of all bins of every column, [slots, columns]."""
+    found: Words = np.add.reduceat(words, grid.start, axis=1)
+    return found
+
+
+def with_first(told: Words, first: Counts, whole: Words, grid: BinGrid) -> Words:
+    """Return told sums with those of first joined bins, in whose places the noise of their columns stands.
+
+    `whole` is what every slot has in all.
+
+    >>> grid = BinGrid(np.array([3]), np.array([False]), np.array([0]))
+    >>> told, whole = np.array([[7, 20, 30]], dtype=np.uint64), np.array([100], dtype=np.uint64)
+    >>> with_first(told, np.array([[0]]), whole, grid)
+    array([[57, 20, 30]], dtype=uint64)
+    """
+    noise, found = np.take_along_axis(told, first, axis=1), told.copy()
+    np.put_along_axis(found, first, whole[:, None] + noise + noise - by_column(told, grid), axis=1)
+    return found
 
 
 class CoinNoise:

@@ -14,12 +14,25 @@ from tests.trees.test_sets import categorical
 
 from colonnade.attacks.transcript import Transcript
 from colonnade.conversations.boost import veiled
+from colonnade.conversations.boost.column_owner import ColumnOwner
 from colonnade.conversations.boost.veiled import packed_words, pays, ring_bytes, unpacked_words
+from colonnade.conversations.boost.wire import ends_told, grid_of, tag_for
 from colonnade.errors import ProtocolError
 from colonnade.job import Trees
-from colonnade.messages import DealtSums, Divide, Histograms, Joined, Shuffled, Sides, VeiledBins
+from colonnade.messages import (
+    Announce,
+    Bins,
+    DealtSums,
+    Divide,
+    Histograms,
+    Joined,
+    Shuffled,
+    Sides,
+    VeiledBins,
+)
 from colonnade.run.federate import Finished, Tables, run_tables
 from colonnade.trees.bins import BinGrid
+from colonnade.trees.told import first_told, told_in
 
 FEW_BINS: dict[str, Any] = {"max_depth": 3, "max_bin": 8, "bin_rows": 5, "node_rows": 20}
 
@@ -81,6 +94,90 @@ def test_categories_and_gaps_and_several_classes_are_veiled_too(monkeypatch: pyt
     assert len(dealt) > 100
 
 
+def few_valued(rows: int, seed: int = 0) -> Tables:
+    """Columns of yes and no that exclude each other; of every party the first is constant, but for gaps."""
+    tables, rng = random_tables(active=1, rows=rows), np.random.default_rng(seed)
+    train = {}
+    for number, (party, table) in enumerate(tables.train.items()):
+        X = np.eye(table.width)[rng.integers(0, table.width, rows)]
+        X[:, 0] = 1.0
+        if number % 2:
+            X[rng.random(rows) < 0.3, 0] = np.nan
+        train[party] = replace(table, X=X)
+    return replace(tables, train=train)
+
+
+def heard_by_the_label_holder(tables: Tables, **trees: Any) -> Transcript:
+    heard = Transcript("party0")
+    rules = FEW_BINS | trees
+    job = random_job(tables, "secureboost", train={"epochs": 20}, secure={"labels": "blind"}, trees=rules)
+    run_tables(structs.replace(job, compare=False), tables, tap=heard.tap)
+    return heard
+
+
+def first_joined_bins(heard: Transcript) -> dict[tuple[str, int], Any]:
+    """Return what stands in the places of first joined bins, by sender and tag, [2, slots, columns]."""
+    grids = {who: grid_of(m, who) for who, m in heard.heard if isinstance(m, Bins)}
+    found = {}
+    for who, message in heard.heard:
+        if isinstance(message, Joined):
+            grid = grids[who]
+            slots = 8 * len(message.ends) // (2 * grid.total)
+            ends, _ = ends_told(message, slots, grid)
+            sums = np.zeros((2, slots, grid.total), dtype=np.uint32)
+            sums[:, ends] = unpacked_words(message.sums, 3).reshape(2, -1)
+            first = first_told(told_in(ends, grid), grid)
+            found[who, message.tag] = np.take_along_axis(sums, np.stack([first, first]), axis=2)
+    return found
+
+
+@pytest.mark.parametrize("trees", [{}, {"colsample_bytree": 0.5, "subsample": 0.7}])
+def test_columns_of_yes_and_no_are_one_number_a_row_and_constant_ones_none(trees: dict[str, Any]) -> None:
+    tables = few_valued(300)
+    assert_alike(*(grown(tables, labels, trees=trees) for labels in ("clear", "blind")))
+    heard = heard_by_the_label_holder(tables).heard
+    grids = {who: grid_of(m, who) for who, m in heard if isinstance(m, Bins)}
+    for who, grid in grids.items():
+        assert grid.width.tolist() == [1 + int(who in ("party1", "party3")), 2, 2]
+        veiled_bytes = sum(m.words.size for sender, m in heard if sender == who and isinstance(m, VeiledBins))
+        assert veiled_bytes == 300 * (grid.total - grid.columns) * ring_bytes(300, Trees(bits=6))
+    dealt = [m for _, m in heard if isinstance(m, DealtSums)]
+    of_a_bin = 2 * ring_bytes(300, Trees(bits=6))
+    assert {len(m.sums) for m in dealt if m.tag == tag_for(0)} == {2 * of_a_bin, 3 * of_a_bin}
+
+
+def test_what_stands_for_the_first_joined_bin_is_noise_of_the_columns_and_nothing_of_labels() -> None:
+    tables = random_tables(active=1, rows=300)
+    for told in first_joined_bins(heard_by_the_label_holder(tables, noise=0.0)).values():
+        assert not told.any()
+    holder = tables.train["party0"]
+    assert holder.y is not None
+    other = replace(tables, train={**tables.train, "party0": replace(holder, y=np.roll(-holder.y, 7))})
+    one, another = (first_joined_bins(heard_by_the_label_holder(each, noise=0.5)) for each in (tables, other))
+    for who in ("party1", "party2", "party3"):
+        assert one[who, tag_for(0)].any()
+        np.testing.assert_array_equal(one[who, tag_for(0)], another[who, tag_for(0)])
+
+
+def test_an_owner_with_fewer_bins_than_columns_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    introduce = ColumnOwner._introduce
+
+    async def turned(self: Any) -> None:
+        send = self.context.net.send
+
+        async def sending(to: str, message: Any) -> None:
+            if isinstance(message, Announce):
+                message = structs.replace(message, values=message.values[::-1])
+            await send(to, message)
+
+        monkeypatch.setattr(self.context.net, "send", sending)
+        await introduce(self)
+
+    monkeypatch.setattr(ColumnOwner, "_introduce", turned)
+    with pytest.raises(ProtocolError, match=r"party[0-3] says that it has columns and bins"):
+        grown(random_tables(active=1, rows=300), "blind")
+
+
 def test_a_neutral_helper_follows_nodes_and_hears_no_histogram() -> None:
     tables = random_tables(active=1, rows=300)
     notary = tables.train["party3"]
@@ -97,9 +194,7 @@ def test_a_neutral_helper_follows_nodes_and_hears_no_histogram() -> None:
 
 
 def test_the_label_holder_hears_joined_bins_and_not_how_many_rows_a_bin_has() -> None:
-    tables, heard = random_tables(active=1, rows=300), Transcript("party0")
-    job = random_job(tables, "secureboost", train={"epochs": 20}, secure={"labels": "blind"}, trees=FEW_BINS)
-    run_tables(structs.replace(job, compare=False), tables, tap=heard.tap)
+    heard = heard_by_the_label_holder(random_tables(active=1, rows=300))
     told = [message for _, message in heard.heard if isinstance(message, Joined)]
     assert told
     assert not any(message.spots.size for message in told)
@@ -168,6 +263,8 @@ def test_bins_are_veiled_where_that_sends_less() -> None:
     assert not pays(rules, 24_000, 5, numbers)
     assert pays(rules, 24_000, 5, few)
     assert not pays(rules, 2_000_000, 100, numbers), "there is no room for them"
+    alone = BinGrid(np.ones(19, dtype=np.int64), none, np.zeros(19, dtype=np.int64))
+    assert not pays(rules, 24_000, 100, alone), "columns of one bin have nothing to veil"
     assert not pays(Trees(), 24_000, 100, few), "version 0.2 has none"
 
 

@@ -126,14 +126,14 @@ class ColumnOwner:
         for client in [owner for owner, dealer in blind.dealers.items() if dealer == net.me]:
             due = whole(None, low=1, high=COLUMNS * MOST_BINS)
             told = (await net.recv(Announce, client, tag_for(0), values=due)).values
-            if len(told) not in (1, 2) or told[0] >= COLUMNS:
+            if len(told) not in (1, 2) or told[0] >= COLUMNS or told[-1] < told[0]:
                 raise ProtocolError(f"{client} says that it has columns and bins: {told.tolist()}")
             self.helped[client] = int(told[0])
             if len(told) == 2:
                 roles, rules = Roles(self.root, client, net.me), self.own.sampling.rules
                 size = ring_bytes(self.context.train.rows, rules)
                 words = VeilStreams(roles, self.context.streams)
-                self.dealers[self.parties.index(client)] = VeilDealer(words, int(told[1]), size)
+                self.dealers[self.parties.index(client)] = VeilDealer(words, int(told[1] - told[0]), size)
 
     async def _deal(self, clients: tuple[int, ...]) -> None:
         """Deal random words to those that this party helps, for the tree that begins."""

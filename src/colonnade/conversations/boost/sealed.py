@@ -49,7 +49,7 @@ from colonnade.trees.frontier import Frontier, HistogramRows
 from colonnade.trees.gradients import joined, most_of, parted
 from colonnade.trees.grow import Level
 from colonnade.trees.own_columns import OwnColumns
-from colonnade.trees.told import told_in
+from colonnade.trees.told import by_column, first_told, told_in, with_first, without
 
 NOTHING = np.zeros(0, dtype=np.uint8)
 WORK = 30.0  # numbers of a column that a row's part of a product takes the time of
@@ -118,19 +118,6 @@ def _summed_at_most(rows: int, grid: BinGrid, rules: Trees) -> int:
     return int(np.minimum(grid.width, max(1, rows // max(rules.bin_rows, 1))).sum()) - grid.columns
 
 
-def _summed_of(ends: Flags, first: Counts) -> Flags:
-    """Return which joined bins are summed: all but the first of every column."""
-    found = ends.copy()
-    np.put_along_axis(found, first, False, axis=1)
-    return found
-
-
-def _by_column(words: Words, grid: BinGrid) -> Words:
-    """Return the sums of all bins of every column, [slots, columns]."""
-    found: Words = np.add.reduceat(words, grid.start, axis=1)
-    return found
-
-
 def _signed(words: Words, bits: int) -> Counts:
     """Return the lowest bits of words as numbers from minus half of what fits on."""
     shift = np.uint64(64 - bits)
@@ -158,7 +145,7 @@ class SealedTeller:
         own, asked = self.own, frontier.asked
         grid, rules = own.chosen.grid, own.sampling.rules
         ends, most, place = own.joined_bins(own.counts(frontier))
-        summed = _summed_of(ends, place[:, grid.start])
+        summed = without(ends, first_told(place, grid))
         sums = SealedSums.of(rules, asked.counts, grid)
         self.line.let_open(int(summed.sum()), Topic.TRAIN)
         noise = np.zeros(ends.shape, dtype=np.uint64)
@@ -175,7 +162,7 @@ class SealedTeller:
                 bins = _summed_bins(own, here, summed[slot], place[slot])
                 added = sums.packed(noise[slot, summed[slot]])
                 await self.line.seal(sums_over_bins(public, heard, bins, added, apart))
-        of_columns = in_few_bytes(_by_column(noise, grid).ravel())
+        of_columns = in_few_bytes(by_column(noise, grid).ravel())
         return Joined(tag_for(tree, depth), of_columns, np.packbits([ends, most]), NOTHING, sent)
 
     def divided(self, level: Level, rows: Rows, left: Flags, frontier: Frontier) -> None:
@@ -230,19 +217,19 @@ class SealedReader:
         sums = SealedSums.of(self.rules, asked.counts, grid)
         ends, most = ends_told(message, asked.slots, grid)
         noise = from_few_bytes(message.sums, asked.slots * grid.columns).reshape(asked.slots, -1)
-        first = told_in(ends, grid)[:, grid.start]
-        summed = _summed_of(ends, first)
+        first = first_told(told_in(ends, grid), grid)
+        summed = without(ends, first)
         if summed[asked.counts < self.rules.node_rows].any():
             raise MalformedMessage(f"bins of a node of fewer than {self.rules.node_rows} rows")
         found = np.zeros(ends.shape, dtype=np.uint64)
+        np.put_along_axis(found, first, noise, axis=1)
         for slot, (here, apart) in enumerate(zip(summed, sums.apart, strict=True)):
             if here.any():
                 answer = await self.line.opened(partial(SumAnswer.read, sums.ring, int(here.sum()), apart))
                 found[slot, here] = sums.unpacked(decrypted_sums(self._key, answer, apart))
         self._key = None
         whole = np.array([words.sum() for words in self._of_slots(asked)], dtype=np.uint64)
-        np.put_along_axis(found, first, whole[:, None] + noise - _by_column(found, grid), axis=1)
-        return Told(found, ends, most)
+        return Told(with_first(found, first, whole, grid), ends, most)
 
     def _of_slots(self, asked: HistogramRows) -> list[Words]:
         """Return the words of the rows of every slot."""

@@ -1,13 +1,19 @@
 """Histograms of numbers that their owner of columns never sees, through columns that are veiled once.
 
-With X a number for every row and bin, 1 where the row is in the bin, the histogram of a node is X't over its
-rows, for t = g and t = h. Once a run, P sends A the veiled bins E = X - M, where P and the dealer T know M.
-For every tree there are words a, for A and T, and for every level words r, for P and T:
+With X a number for every row and bin but the first of a column, 1 where the row is in the bin, the
+histogram of a node is X't over its rows, for t = g and t = h. Once a run, P sends A the veiled bins
+E = X - M, where P and the dealer T know M. For every tree there are words a, for A and T, and for every level
+words r, for P and T:
 
     A -> P, a tree:   t - a
     T -> A, a level:  M'a + r, for every node that is asked for
-    P -> A, a level:  X'(t - a) - r, of joined bins and with noise (`trees.told`)
+    P -> A, a level:  X'(t - a) - r, of joined bins and with noise (`trees.told`); in the place of a column's
+                      first joined bin, the sum of the column's noise
     A adds E'a, of the same bins: what is told in clear text, bit for bit
+
+The first bin of a column is always in its first joined bin. A knows what the node has in all, so the sum of
+that follows from the others, and with the noise of all of them so does what P would tell of it. So a column
+of yes and no is one number a row, as if it were bundled with columns that exclude it.
 
 P and T learn nothing of t. A learns what is told and nothing else: not how many rows a bin has, which it does
 where rows are put in order (`blind`). T hears which rows share a node, as owners do.
@@ -43,7 +49,7 @@ from colonnade.trees.gradients import joined, most_of, parted
 from colonnade.trees.grow import Level
 from colonnade.trees.mapped_arrays import empty_array
 from colonnade.trees.own_columns import OwnColumns
-from colonnade.trees.told import added_up, told_in
+from colonnade.trees.told import added_up, by_column, first_told, told_in, with_first
 
 VEIL = "veil of bins"  # M: for P and T
 GRADIENTS = "veiled gradients"  # a: for A and T
@@ -53,6 +59,11 @@ PIECE = 2**20  # words that are veiled, and sent, at once
 NARROW = 3  # bytes of a word, if sums are small enough
 
 Narrow = NDArray[np.uint32]
+
+
+def veiled_of(grid: BinGrid) -> int:
+    """Return how many bins are veiled: all but the first of every column."""
+    return grid.total - grid.columns
 
 
 def ring_bytes(rows: int, rules: Trees) -> int:
@@ -66,11 +77,13 @@ def pays(rules: Trees, rows: int, trees: int, grid: BinGrid) -> bool:
 
     Both ends compute it, from what both know.
     """
-    if not rules.bits or not grid.columns or 4 * rows * grid.total > MOST:
+    bins = veiled_of(grid)
+    if not rules.bits or not bins or 4 * rows * bins > MOST:
         return False
     size = ring_bytes(rows, rules)
     slots = min(2 ** (rules.max_depth - 1), rows // max(rules.node_rows, 1) + 1)
-    veiled = size * grid.total * (rows + 3 * trees * slots) + 2 * size * rows * trees
+    sums = slots * (3 * bins + 2 * grid.columns)
+    veiled = size * (rows * bins + trees * (sums + 2 * rows))
     return bool(veiled < trees * rows * (8 + grid.columns * (11 + rules.max_depth / 8)))
 
 
@@ -130,6 +143,13 @@ class VeilStreams:
         return another if self.streams.me == one else one
 
 
+def _among_all(sums: Narrow, grid: BinGrid) -> Narrow:
+    """Return sums of veiled bins in their places among all bins, and 0 for the first of every column."""
+    found = np.zeros((*sums.shape[:-1], grid.total), dtype=np.uint32)
+    found[..., np.delete(np.arange(grid.total), grid.start)] = sums
+    return found
+
+
 def products(table: Narrow, asked: HistogramRows, words: Narrow) -> Narrow:
     """Return the sums of a table's rows, each times its word, [2, slots, bins]; words are [2, rows]."""
     found = np.empty((2, asked.slots, table.shape[1]), dtype=np.uint32)
@@ -185,8 +205,9 @@ class VeiledTeller:
     async def introduce(self) -> None:
         """Send A the veiled bins, piece by piece."""
         codes, grid = self.own.all.codes, self.own.grid
-        for number, rows in _pieces(codes.shape[1], grid.total):
-            veiled = -self.words.veil(number, (rows.stop - rows.start, grid.total))
+        bins = veiled_of(grid)
+        for number, rows in _pieces(codes.shape[1], bins):
+            veiled = -self.words.veil(number, (rows.stop - rows.start, bins))
             veiled = _with_ones(veiled, codes[:, rows], grid)
             packed = packed_words(veiled, self.size)
             await self.net.send(self.words.roles.asker, VeiledBins(tag_of(Topic.TRAIN, number), packed))
@@ -204,14 +225,20 @@ class VeiledTeller:
 
     def histograms(self, tree: int, depth: int, frontier: Frontier, sent: int) -> Histograms | Joined:
         """Return what is told of the histograms of a level."""
-        own = self.own
+        own, grid = self.own, self.own.chosen.grid
         ends, most, place = own.joined_bins(own.counts(frontier))
-        hide = self.words.sums(tree, depth, (len(ends), own.grid.total))[:, :, own.chosen_bins]
+        first = first_told(place, grid)
+        hide = self.words.sums(tree, depth, (len(ends), veiled_of(own.grid)))
+        hide = _among_all(hide, own.grid)[:, :, own.chosen_bins]
         noise = parted(own.noise(tree, depth, int(ends.sum())), signed=True)
         sums = np.empty((2, int(ends.sum())), dtype=np.uint32)
         for part in range(2):
+            added = np.zeros(ends.shape, dtype=np.uint64)
+            added[ends] = noise[part].view(np.uint64)
             exact = own.sums(self._gradients[part].astype(np.uint64), frontier) - hide[part]
-            sums[part] = (added_up(exact, place)[ends] + noise[part].view(np.uint64)).astype(np.uint32)
+            told = added_up(exact, place) + added
+            np.put_along_axis(told, first, by_column(added, grid), axis=1)
+            sums[part] = told[ends].astype(np.uint32)
         nothing = np.zeros(0, dtype=np.uint8)
         bits = np.packbits([ends, most])
         return Joined(tag_for(tree, depth), packed_words(sums, self.size), bits, nothing, sent)
@@ -221,10 +248,11 @@ class VeiledTeller:
 
 
 def _with_ones(veiled: Narrow, codes: Codes, grid: BinGrid) -> Narrow:
-    """Return words with 1 added in every row's bin of every column."""
-    every = np.arange(veiled.shape[0])
-    for column, start in enumerate(grid.start.tolist()):
-        veiled[every, start + codes[column].astype(np.int64)] += np.uint32(1)
+    """Return words with 1 added in every row's bin of every column, but for rows in the first."""
+    starts = grid.start - np.arange(grid.columns)  # of the columns' second bins
+    for code, start in zip(codes, starts.tolist(), strict=True):
+        rows = np.flatnonzero(code)
+        veiled[rows, start - 1 + code[rows].astype(np.int64)] += np.uint32(1)
     return veiled
 
 
@@ -240,23 +268,26 @@ class VeiledReader:
     spots = 0
     _veiled: Narrow = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint32))
     _gradients: Narrow = field(default_factory=lambda: np.zeros((2, 0), dtype=np.uint32))
+    _words: Words = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
     _chosen: Counts = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     async def introduce(self) -> None:
         """Hear the veiled bins."""
-        total = self.grid.total
-        self._veiled = empty_array((self.rows, total), np.uint32)
-        for number, rows in _pieces(self.rows, total):
-            due = octets((rows.stop - rows.start) * total * self.size)
+        bins = veiled_of(self.grid)
+        self._veiled = empty_array((self.rows, bins), np.uint32)
+        for number, rows in _pieces(self.rows, bins):
+            due = octets((rows.stop - rows.start) * bins * self.size)
             tag = tag_of(Topic.TRAIN, number)
             heard = await self.net.recv(VeiledBins, self.words.roles.owner, tag, words=due)
-            self._veiled[rows] = unpacked_words(heard.words, self.size).reshape(-1, total)
+            self._veiled[rows] = unpacked_words(heard.words, self.size).reshape(-1, bins)
 
     def gradients(self, tree: int, words: Words, sampled: Flags, columns: Counts) -> Numbers:
         """Return what the owner is sent for a tree, from the words of its rows."""
         hide = self.words.gradients(tree, len(words))
         self._gradients = np.zeros((2, len(sampled)), dtype=np.uint32)
         self._gradients[:, sampled] = hide
+        self._words = np.zeros(len(sampled), dtype=np.uint64)
+        self._words[sampled] = words
         self._chosen = np.flatnonzero(np.isin(self.grid.column, columns))
         g, h = (part.astype(np.uint32) for part in parted(words))
         return packed_words(np.stack([g, h]) - hide, self.size)
@@ -264,7 +295,7 @@ class VeiledReader:
     async def told(self, message: Joined, frontier: Frontier, grid: BinGrid) -> Told:
         """Return the joined bins that the owner tells, with the dealer's part of them."""
         asked, dealer = frontier.asked, self.words.roles.dealer
-        count = 2 * asked.slots * self.grid.total * self.size
+        count = 2 * asked.slots * veiled_of(self.grid) * self.size
         dealt = await self.net.recv(DealtSums, dealer, message.tag, sums=PACKED)
         dealt = await complete(self.net, dealer, dealt, count)
         if dealt.sums.dtype != np.uint8 or dealt.sums.shape != (count,):
@@ -276,16 +307,28 @@ class VeiledReader:
         if message.sums.dtype != np.uint8 or message.sums.shape != (due,):
             raise MalformedMessage(f"{message.sums.shape} bytes of sums of {int(ends.sum())} joined bins")
         heard, place = unpacked_words(message.sums, self.size).reshape(2, -1), told_in(ends, grid)
+        own, first = _among_all(own, self.grid)[:, :, self._chosen], first_told(place, grid)
         parts = []
-        for part in range(2):
-            sums = added_up(own[part][:, self._chosen].astype(np.uint64), place)[ends] + heard[part]
-            parts.append(_signed(sums, self.size))
+        for part, whole in enumerate(_wholes(self._words, asked)):
+            sums = added_up(own[part].astype(np.uint64), place)
+            np.put_along_axis(sums, first, np.uint64(0), axis=1)
+            sums[ends] += heard[part]
+            parts.append(_signed(with_first(sums, first, whole, grid)[ends], self.size))
         found = np.zeros(ends.shape, dtype=np.uint64)
         found[ends] = joined(*parts)
         return Told(found, ends, most)
 
     def divided(self, level: Level, frontier: Frontier) -> None:
         """Do nothing: nothing is kept."""
+
+
+def _wholes(words: Words, asked: HistogramRows) -> Words:
+    """Return what every slot has in all, [2, slots]: of g and of h."""
+    slot = np.repeat(np.arange(asked.slots), asked.counts)
+    found = np.zeros((2, asked.slots), dtype=np.uint64)
+    for part, numbers in enumerate(parted(words[asked.rows])):
+        np.add.at(found[part], slot, numbers.view(np.uint64))
+    return found
 
 
 def _signed(words: Words, size: int) -> Counts:
