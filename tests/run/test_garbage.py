@@ -20,14 +20,15 @@ def as_before() -> Iterator[None]:
 
 def test_as_before_once_the_last_of_several_runs_is_over_in_whatever_order() -> None:
     gc.set_threshold(600, 7, 8)
+    _, *older = gc.get_threshold()  # without the interpreter lock there are not as many generations
     first, second = ExitStack(), ExitStack()
     first.enter_context(looked_for_seldom())
     second.enter_context(looked_for_seldom())
-    assert gc.get_threshold() == (YOUNG, 7, 8)
+    assert gc.get_threshold() == (YOUNG, *older)
     first.close()
-    assert gc.get_threshold() == (YOUNG, 7, 8)
+    assert gc.get_threshold() == (YOUNG, *older)
     second.close()
-    assert gc.get_threshold() == (600, 7, 8)
+    assert gc.get_threshold() == (600, *older)
 
 
 @pytest.mark.parametrize("usual", [0, 3 * YOUNG])
